@@ -1,0 +1,1 @@
+"""Streams, tables, sites, links and queries: what a project declares."""

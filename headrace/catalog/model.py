@@ -1,0 +1,198 @@
+"""What a project declares, as checked data. Read from headrace.yaml by `catalog.load`.
+
+Durations are whole microseconds, sizes bytes, rates rows per second; the file says `10 seconds`, `4g`.
+Checks that need more than one field of one object are in `catalog.check`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from headrace.ids import NAME
+from headrace.plan.types import Column, DataType, Schema
+from headrace.units import format_duration, parse_duration, parse_instant, parse_size
+
+
+def _duration(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _instant(value: object) -> object:
+    return parse_instant(value) if isinstance(value, str) else value
+
+
+Duration = Annotated[int, BeforeValidator(_duration), PlainSerializer(format_duration, when_used="json")]
+Size = Annotated[int, BeforeValidator(_size)]
+Instant = Annotated[int, BeforeValidator(_instant)]
+Name = Annotated[str, Field(pattern=NAME.pattern.replace(r"\Z", "$"))]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Format(StrEnum):
+    PARQUET = "parquet"
+    JSON = "json"
+    CSV = "csv"
+
+
+class FileSource(_Model):
+    """A folder (or glob) of files; new files are read as they appear."""
+
+    kind: Literal["files"] = "files"
+    path: str
+    format: Format
+    files_per_batch: int | None = Field(default=None, ge=1)
+    """At most this many new files in one micro-batch; None: all there are."""
+    header: bool = True
+    """CSV only: whether the first line of a file names the columns."""
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+
+
+class Distribution(_Model):
+    """How the generator draws one column. Exactly the fields of its `kind` may be given."""
+
+    kind: Literal["uniform", "normal", "choice", "zipf", "sequence", "constant"]
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+    stddev: float | None = None
+    values: tuple[str | int | float | bool, ...] | None = None
+    skew: float | None = None
+    value: str | int | float | bool | None = None
+    null_share: float = Field(default=0.0, ge=0.0, le=1.0)
+
+
+class GeneratorSource(_Model):
+    """Seeded rows, the same on every machine, written as Parquet files that the job then reads."""
+
+    kind: Literal["generator"] = "generator"
+    seed: int = 0
+    start: Instant = 0
+    rows: int = Field(default=100_000, ge=1)
+    files: int = Field(default=10, ge=1)
+    """The rows are spread over so many files, in order of arrival."""
+    files_per_batch: int | None = Field(default=None, ge=1)
+    disorder: Duration = 0
+    """A row arrives at most this much later than a row with a later event time."""
+    shape: Literal["columns", "smart-plugs"] = "columns"
+    columns: dict[str, Distribution] = Field(default_factory=dict)
+    """`shape: columns`: a distribution for every column but the event time, which advances by 1/rate."""
+    houses: int = Field(default=4, ge=1)
+    households: int = Field(default=2, ge=1)
+    plugs: int = Field(default=3, ge=1)
+    """`shape: smart-plugs`: houses x households each x plugs each; every plug reports load and work."""
+    interval: Duration = 1_000_000
+    """`shape: smart-plugs`: time between two readings of one plug."""
+
+
+class RateSource(_Model):
+    """Spark's rate source: columns `timestamp` and `value`, for ever."""
+
+    kind: Literal["rate"] = "rate"
+    rows_per_second: int = Field(default=10, ge=1)
+
+
+Source = Annotated[FileSource | GeneratorSource | RateSource, Field(discriminator="kind")]
+
+
+class Stream(_Model):
+    name: Name
+    columns: dict[str, DataType]
+    time: str
+    watermark: Duration = Field(default=0, ge=0)
+    rate: float = Field(default=1000.0, gt=0)
+    site: Name = "local"
+    source: Source
+
+    @property
+    def schema_(self) -> Schema:
+        return Schema(Column(n, t) for n, t in self.columns.items())
+
+
+class Table(_Model):
+    """A static table: files, or rows written in the project file."""
+
+    name: Name
+    columns: dict[str, DataType]
+    source: FileSource | None = None
+    rows: tuple[tuple[str | int | float | bool | None, ...], ...] | None = None
+
+    @property
+    def schema_(self) -> Schema:
+        return Schema(Column(n, t) for n, t in self.columns.items())
+
+
+class Site(_Model):
+    name: Name
+    endpoint: str = "local[*]"
+    """`local[N]`, a Spark master URL, or a Spark Connect address `sc://host:port`."""
+    cpu: float = Field(default=2.0, gt=0)
+    memory: Size = Field(default=4 << 30, gt=0)
+    bandwidth: Size = Field(default=125_000_000, gt=0)
+    """Bytes per second in, and the same out."""
+
+
+class Link(_Model):
+    between: tuple[Name, Name]
+    latency: Duration = Field(default=1_000, ge=0)
+    bandwidth: Size = Field(default=125_000_000, gt=0)
+
+
+class SinkKind(StrEnum):
+    PARQUET = "parquet"
+    JSON = "json"
+    CSV = "csv"
+    CONSOLE = "console"
+    MEMORY = "memory"
+
+
+class Sink(_Model):
+    kind: SinkKind = SinkKind.PARQUET
+    path: str | None = None
+    """Folder for file sinks; by default `results/<query>`."""
+
+
+class Query(_Model):
+    name: Name
+    sql: str
+    site: Name = "local"
+    sink: Sink = Sink()
+    sql_file: str = ""
+    """The file the SQL came from, for messages."""
+    sql_line: int = 1
+    sql_column: int = 1
+    """Where the SQL text starts in that file."""
+
+
+class PlannerChoices(_Model):
+    rewrite: bool = True
+    """Apply the rewrite rules (off: run the query as bound)."""
+    shuffle_partitions: int = Field(default=2, ge=1)
+    trigger: Duration = Field(default=0, ge=0)
+    """Time between micro-batches; 0: as fast as they go."""
+    parallel: int = Field(default=4, ge=1)
+    """How many jobs `run --drain` keeps going at once."""
+
+
+class Project(_Model):
+    """A whole project file, names resolved."""
+
+    name: str
+    root: Path
+    """The folder of headrace.yaml; relative paths start here."""
+    streams: dict[str, Stream]
+    tables: dict[str, Table]
+    sites: dict[str, Site]
+    links: tuple[Link, ...]
+    queries: dict[str, Query]
+    planner: PlannerChoices = PlannerChoices()

@@ -1,0 +1,1 @@
+"""The algebra: frozen, typed, checked in constructors. Imports nothing but errors, ids and units."""

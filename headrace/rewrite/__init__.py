@@ -1,0 +1,1 @@
+"""LogicalPlan -> LogicalPlan: one file per rule, the order in one tuple (driver.RULES)."""

@@ -1,0 +1,1 @@
+"""Runs plans and tells what happened. Never imports planners or cost."""

@@ -1,0 +1,98 @@
+"""The executor protocol: how the service starts, watches and stops jobs, whatever runs them.
+
+Desired and observed state are kept apart by the service; `JobState` is what was observed:
+
+    STARTING -> RUNNING -> DRAINING -> FINISHED
+        |          |          |
+        +----------+----------+--> FAILED | STOPPED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from headrace.catalog.model import Sink, Stream, Table
+from headrace.plan.placed import Job
+
+
+class JobState(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+ENDED = frozenset({JobState.FINISHED, JobState.STOPPED, JobState.FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """Everything a job needs besides its plan. Paths are absolute."""
+
+    streams: Mapping[str, Stream]
+    tables: Mapping[str, Table]
+    sink: Sink
+    root: Path
+    """Where relative paths of sources start."""
+    state: Path
+    """The job's own folder: checkpoint, staged output, close marks."""
+    results: Path
+    """Where committed output appears (file sinks)."""
+    endpoint: str
+    shuffle_partitions: int = 2
+    trigger: int = 0
+    """Microseconds between micro-batches; 0: as fast as they go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is known of one job at one moment. None: never observed. 0: observed and silent."""
+
+    job: str
+    state: JobState
+    batch: int | None = None
+    input_rows: int = 0
+    """Rows read since this start of the job, over all its streams."""
+    output_rows: int = 0
+    """Rows given to the sink, since the job's very first start."""
+    late_rows: int = 0
+    """Rows that missed a window or a join because they came behind the watermark, since the first start."""
+    rows_per_second: float | None = None
+    batch_millis: int | None = None
+    state_rows: int | None = None
+    watermark: int | None = None
+    """Event time in microseconds; None before the first watermark."""
+    lag: int | None = None
+    """Microseconds between the newest event time seen and the watermark."""
+    input_total: int | None = None
+    """Rows the finite input will have in all, when that is known."""
+    error: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+class Executor(Protocol):
+    """Runs jobs. Calls are cheap but `start` and `close`; nothing blocks until the data is done."""
+
+    def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        """Start or resume the job from its checkpoint. With `drain`, read the finite input to its end,
+        close the streams so that every open window is given, and finish.
+        Raises UserError where the job cannot run as asked."""
+        ...
+
+    def stop(self, job_id: str) -> None:
+        """Stop at a batch boundary. What was committed stays; a later start goes on from there."""
+        ...
+
+    def status(self, job_id: str) -> JobState: ...
+
+    def progress(self, job_id: str) -> Progress: ...
+
+    def close(self) -> None:
+        """Stop every job and release the engine."""
+        ...

@@ -1,0 +1,1 @@
+"""The loop: the only folder that sees planners and runtime."""

@@ -1,0 +1,1 @@
+"""SQL text -> LogicalPlan; the only user of the SQL parser."""
