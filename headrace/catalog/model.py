@@ -32,7 +32,7 @@ def _instant(value: object) -> object:
 Duration = Annotated[int, BeforeValidator(_duration), PlainSerializer(format_duration, when_used="json")]
 Size = Annotated[int, BeforeValidator(_size)]
 Instant = Annotated[int, BeforeValidator(_instant)]
-Name = Annotated[str, Field(pattern=NAME.pattern.replace(r"\Z", "$"))]
+Name = Annotated[str, Field(pattern="^" + NAME.pattern.replace(r"\Z", "$"))]
 
 
 class _Model(BaseModel):

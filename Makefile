@@ -1,0 +1,58 @@
+# Every target makes what it needs: a fresh machine needs Python >= 3.11, make and a package index, no Java.
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+UV     := 0.13.7
+DEMO   := examples/smart-plugs
+
+.PHONY: demo test check spark bench soak lock clean
+.DEFAULT_GOAL := check
+
+# uv installs the hash-checked lock in seconds; pip, slower, knows index settings that uv does not read.
+# The stamp makes every later call instant.
+$(VENV)/.ready: pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Headrace needs Python >= 3.11; set one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-}}" \
+		$(PY) -m uv pip install --quiet --require-hashes -r requirements.lock \
+		|| $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+demo: $(VENV)/.ready
+	$(VENV)/bin/headrace check $(DEMO)
+	$(VENV)/bin/headrace plan $(DEMO) --brief
+	$(VENV)/bin/headrace run $(DEMO) --drain --fresh
+	$(VENV)/bin/headrace queries $(DEMO)
+	PY=$(PY) scripts/demo $(DEMO)
+
+# Everything that needs no JVM; under a minute.
+check: $(VENV)/.ready
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pytest -m "not spark" -n 2
+
+spark: $(VENV)/.ready
+	$(PY) -m pytest -m spark
+
+test: check spark
+
+bench: $(VENV)/.ready
+	$(PY) -m benchmarks.run
+
+# The long runs: random queries against the reference, and kill -9 at random moments.
+soak: $(VENV)/.ready
+	$(PY) -m tests.soak
+
+# Only when pyproject.toml's dependencies change. No index address may enter the lock.
+lock: $(VENV)/.ready
+	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
+		--no-emit-index-url --group dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts dist spark-warehouse
+	rm -rf $(DEMO)/.headrace $(DEMO)/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,101 @@
+"""Print things: text in colour on a terminal, plain elsewhere, JSON where it is asked for.
+
+Results go to standard output, errors and progress to standard error; with `--json` standard output holds
+JSON and nothing else, errors included, so that a program needs to read one place only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headrace.errors import HeadraceError, UserError
+
+
+def out() -> Console:
+    """Standard output. Nothing is highlighted by guessing; lines are cut to fit a terminal only."""
+    console = Console(highlight=False, markup=False, soft_wrap=not sys.stdout.isatty())
+    if not sys.stdout.isatty():
+        console.width = 240
+    return console
+
+
+def err() -> Console:
+    return Console(stderr=True, highlight=False, markup=False)
+
+
+def print_json(data: object) -> None:
+    sys.stdout.write(json.dumps(_plain(data), ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+
+def _plain(data: object) -> object:
+    """Data that JSON can say: instants as ISO text, and NaN and infinities by name."""
+    if is_dataclass(data) and not isinstance(data, type):
+        return _plain(asdict(data))
+    if isinstance(data, Mapping):
+        return {str(key): _plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return "NaN" if math.isnan(data) else ("Infinity" if data > 0 else "-Infinity")
+    if isinstance(data, datetime | date):
+        return data.isoformat()
+    return str(data) if isinstance(data, Path) else data
+
+
+def print_error(error: HeadraceError, *, as_json: bool) -> None:
+    """Where, what, the line underlined, what to do."""
+    if as_json:
+        print_json(error.to_dict())
+        return
+    text = Text()
+    text.append(f"{error.kind}: ", style="bold red")
+    for number, line in enumerate(error.render().splitlines()):
+        style = "bold" if number == 0 else ("cyan" if line.startswith("hint: ") else "")
+        text.append(line + "\n", style=style)
+    err().print(text, end="", soft_wrap=True)
+
+
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str] = frozenset()
+) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    return made
+
+
+def cell(value: object) -> str:
+    """One value of a result as text."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(sep=" ")
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else str(value)
+    return str(value)
+
+
+def count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def write_file(path: Path, text: str) -> None:
+    """Raises UserError when the file cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}", hint="Give a file in a folder that exists."
+        ) from error

@@ -1,0 +1,124 @@
+"""The fake twin of the Spark executor: runs no data, follows a script.
+
+Each look at a job's progress is one batch. A job ends after the batches of its script (with `drain`), or
+goes on for ever (without). It can be told to refuse to start, or to fail at a batch. The rules of
+`executor.JobState` hold: an ended job never changes state again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from headrace.errors import EngineError, InternalError, UserError
+from headrace.plan.placed import Job
+from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one fake job does."""
+
+    batches: int = 3
+    rows: int = 100
+    """Rows read by every batch."""
+    results: int = 10
+    """Rows given by every batch."""
+    late: int = 0
+    fail_at: int | None = None
+    """The batch that fails."""
+    reason: str = "told to fail"
+    refuse: UserError | EngineError | None = None
+    """Raised by `start`."""
+
+
+@dataclass(slots=True)
+class _Running:
+    context: JobContext
+    drain: bool
+    script: Script
+    progress: Progress
+
+
+@dataclass(slots=True)
+class FakeExecutor:
+    """Implements runtime.executor.Executor. `calls` tells what was asked, in order."""
+
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    most_at_once: int = 0
+    closed: bool = False
+    _jobs: dict[str, _Running] = field(default_factory=dict)
+
+    def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        self.calls.append(("start", job.id))
+        if self.closed:
+            raise InternalError("start after close")
+        running = self._jobs.get(job.id)
+        if running is not None and running.progress.state not in ENDED:
+            raise InternalError(f"job {job.id} is running already")
+        script = self.scripts.get(job.id, Script())
+        if script.refuse is not None:
+            raise script.refuse
+        total = script.batches * script.rows if drain else None
+        first = Progress(job.id, JobState.STARTING, input_total=total)
+        self._jobs[job.id] = _Running(context, drain, script, first)
+        alive = sum(r.progress.state not in ENDED for r in self._jobs.values())
+        self.most_at_once = max(self.most_at_once, alive)
+
+    def stop(self, job_id: str) -> None:
+        self.calls.append(("stop", job_id))
+        running = self._job(job_id)
+        if running.progress.state not in ENDED:
+            running.progress = replace(running.progress, state=JobState.STOPPED)
+
+    def status(self, job_id: str) -> JobState:
+        return self._job(job_id).progress.state
+
+    def progress(self, job_id: str) -> Progress:
+        running = self._job(job_id)
+        running.progress = _advance(running)
+        return running.progress
+
+    def close(self) -> None:
+        self.calls.append(("close", ""))
+        for job_id, running in self._jobs.items():
+            if running.progress.state not in ENDED:
+                self.stop(job_id)
+        self.closed = True
+
+    def context(self, job_id: str) -> JobContext:
+        """What the job was started with, for tests."""
+        return self._job(job_id).context
+
+    def _job(self, job_id: str) -> _Running:
+        if job_id not in self._jobs:
+            raise InternalError(f"job {job_id} was never started")
+        return self._jobs[job_id]
+
+
+def _advance(running: _Running) -> Progress:
+    """The next state of a job: one more batch, its end, or nothing when it has ended."""
+    now, script = running.progress, running.script
+    if now.state in ENDED:
+        return now
+    if now.state is JobState.STARTING:
+        return replace(now, state=JobState.RUNNING)
+    if now.state is JobState.DRAINING:
+        return replace(now, state=JobState.FINISHED)
+    batch = 0 if now.batch is None else now.batch + 1
+    if batch == script.fail_at:
+        return replace(now, state=JobState.FAILED, error=script.reason)
+    last = running.drain and batch + 1 >= script.batches
+    return replace(
+        now,
+        state=JobState.DRAINING if last else JobState.RUNNING,
+        batch=batch,
+        input_rows=now.input_rows + script.rows,
+        output_rows=now.output_rows + script.results,
+        late_rows=now.late_rows + script.late,
+        rows_per_second=float(script.rows),
+        batch_millis=1000,
+        watermark=(batch + 1) * 1_000_000,
+        lag=0,
+    )

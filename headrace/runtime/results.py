@@ -1,0 +1,199 @@
+"""Rows as Arrow tables of a declared schema, and the published results of a file sink read back as such.
+
+Timestamps are naive and hold UTC, in microseconds. A column that is not there is NULL. JSON and CSV carry
+text, so a value is what its declared type makes of the text; a text that the type cannot read is NULL, as
+Spark's readers have it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.catalog.model import SinkKind
+from headrace.errors import UserError
+from headrace.plan.types import DataType, Schema
+
+ARROW: dict[DataType, pa.DataType] = {
+    DataType.BOOLEAN: pa.bool_(),
+    DataType.INT: pa.int32(),
+    DataType.BIGINT: pa.int64(),
+    DataType.FLOAT: pa.float32(),
+    DataType.DOUBLE: pa.float64(),
+    DataType.STRING: pa.string(),
+    DataType.DATE: pa.date32(),
+    DataType.TIMESTAMP: pa.timestamp("us"),
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LIMITS = {DataType.INT: 2**31, DataType.BIGINT: 2**63}
+
+
+def read_results(folder: Path, kind: SinkKind, schema: Schema) -> pa.Table:
+    """All published rows of a file sink, in the order of the file names; no folder: no rows."""
+    suffix = {SinkKind.PARQUET: ".parquet", SinkKind.JSON: ".json", SinkKind.CSV: ".csv"}.get(kind)
+    if suffix is None:
+        raise UserError(
+            f"results of a {kind} sink are not kept",
+            hint="Give the query a parquet, json or csv sink to read its results later.",
+        )
+    parts = [read_file(path, SinkKind(kind), schema) for path in published(folder) if path.suffix == suffix]
+    return pa.concat_tables(parts) if parts else arrow_schema(schema).empty_table()
+
+
+def published(folder: Path) -> list[Path]:
+    """The data files below a folder; names that start with `.` or `_` are unfinished or not data."""
+    if not folder.is_dir():
+        return []
+    hidden = (".", "_")
+    found = [p for p in folder.rglob("*") if p.is_file()]
+    return sorted(p for p in found if not any(n.startswith(hidden) for n in p.relative_to(folder).parts))
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([(c.name, ARROW[c.type]) for c in schema])
+
+
+def read_file(
+    path: Path, kind: SinkKind, schema: Schema, *, header: bool = True, delimiter: str = ","
+) -> pa.Table:
+    """The rows of one file, in the declared schema."""
+    match kind:
+        case SinkKind.JSON:
+            return from_records(_json_records(path), schema)
+        case SinkKind.CSV:
+            return from_records(_csv_records(path, schema, header, delimiter), schema)
+    try:
+        return conform(pq.ParquetFile(path).read(), schema)
+    except pa.ArrowInvalid as error:
+        raise UserError(f"{path} cannot be read as the declared columns", detail=str(error)) from error
+
+
+def conform(table: pa.Table, schema: Schema) -> pa.Table:
+    """The declared columns in their declared types; others are left out, absent ones are NULL."""
+    columns = []
+    for column in schema:
+        if column.name in table.column_names:
+            columns.append(_typed(table[column.name], ARROW[column.type]))
+        else:
+            columns.append(pa.chunked_array([pa.nulls(table.num_rows, ARROW[column.type])]))
+    return pa.table(columns, schema=arrow_schema(schema))
+
+
+def _typed(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(to):
+        # A zoned timestamp holds UTC already; finer units are cut to microseconds, towards the past.
+        if column.type.unit == "ns":
+            column = _floor_to_micros(column)
+        return column.cast(pa.timestamp("us", column.type.tz)).cast(to) if column.type.tz else column.cast(to)
+    return column.cast(to)
+
+
+def _floor_to_micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    chunks = []
+    for chunk in column.chunks:
+        nanos = chunk.cast(pa.int64()).to_pylist()
+        micros = [None if n is None else n // 1000 for n in nanos]
+        chunks.append(pa.array(micros, pa.int64()).cast(pa.timestamp("us", chunk.type.tz)))
+    return pa.chunked_array(chunks, type=pa.timestamp("us", column.type.tz))
+
+
+def from_records(records: Iterable[dict[str, object]], schema: Schema) -> pa.Table:
+    """Records of JSON values or texts, read by the declared types."""
+    rows = list(records)
+    columns = []
+    for column in schema:
+        read = _READERS[column.type]
+        values = [_or_null(read, row.get(column.name)) for row in rows]
+        columns.append(pa.array(values, ARROW[column.type]))
+    return pa.table(columns, schema=arrow_schema(schema))
+
+
+def _json_records(path: Path) -> Iterator[dict[str, object]]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = {}
+            yield record if isinstance(record, dict) else {}
+
+
+def _csv_records(path: Path, schema: Schema, header: bool, delimiter: str) -> Iterator[dict[str, object]]:
+    """Columns by position, as Spark reads them; a header line is passed over. An empty text is NULL."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        reader = csv.reader(lines, delimiter=delimiter, escapechar="\\", doublequote=True)
+        for number, row in enumerate(reader):
+            if not row or (header and number == 0):
+                continue
+            yield {n: v for n, v in zip(schema.names, row, strict=False) if v != ""}
+
+
+def _or_null(read: Callable[[object], object], value: object) -> object:
+    if value is None:
+        return None
+    try:
+        return read(value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}[str(value).strip().lower()]
+
+
+def _integer(limit: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if isinstance(value, bool | float):
+            raise ValueError(f"{value} is not a whole number")
+        number = int(str(value))
+        if not -limit <= number < limit:
+            raise ValueError(f"{number} does not fit")
+        return number
+
+    return read
+
+
+def _real(value: object) -> float:
+    if isinstance(value, bool):
+        raise ValueError("a boolean is not a number")
+    return float(str(value))
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _instant(value: object) -> datetime:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        moment = _EPOCH + timedelta(microseconds=math.floor(value * 1_000_000))
+    else:
+        moment = datetime.fromisoformat(str(value).strip())
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _day(value: object) -> date:
+    return date.fromisoformat(str(value).strip()[:10])
+
+
+_READERS: dict[DataType, Callable[[object], object]] = {
+    DataType.BOOLEAN: _boolean,
+    DataType.INT: _integer(_LIMITS[DataType.INT]),
+    DataType.BIGINT: _integer(_LIMITS[DataType.BIGINT]),
+    DataType.FLOAT: _real,
+    DataType.DOUBLE: _real,
+    DataType.STRING: _string,
+    DataType.DATE: _day,
+    DataType.TIMESTAMP: _instant,
+}

@@ -1,0 +1,89 @@
+"""Runs jobs on Spark: the in-process session, another master, or Spark Connect, all the same way."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.catalog.model import SinkKind
+from headrace.errors import InternalError
+from headrace.plan.placed import Job
+from headrace.runtime.executor import JobContext, JobState, Progress
+from headrace.runtime.spark.fence import Fence
+from headrace.runtime.spark.job import JobRun
+from headrace.runtime.spark.session import Session, Sessions
+
+
+class SparkExecutor:
+    """Implements `runtime.executor.Executor`. `on_rows(query, file)` gets each file of a console sink."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        memory: str = "2g",
+        on_rows: Callable[[str, Path], None] | None = None,
+    ) -> None:
+        self._scratch = Path(tempfile.mkdtemp(prefix="headrace-"))
+        self._sessions = Sessions(environ, scratch=self._scratch, memory=memory)
+        self._on_rows = on_rows
+        self._jobs: dict[str, JobRun] = {}
+        self._fences: dict[Path, Fence] = {}
+
+    def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        if job.id in self._jobs and not self._jobs[job.id].ended:
+            raise InternalError(f"job {job.id} runs already")
+        if context.sink.kind is SinkKind.MEMORY and context.state.exists():
+            # What such a job gave lived in a process that is gone: there is nothing to go on from.
+            shutil.rmtree(context.state)
+        run = JobRun(job, context, drain=drain)
+        if run.is_finished():
+            run.finished_before()
+        else:
+            session = self._session(context)
+            run.begin(session, self._taker(job, context))
+        self._jobs[job.id] = run
+
+    def _session(self, context: JobContext) -> Session:
+        """The job's session; the first one of a project waits for an engine that a crash left behind."""
+        home = context.root / ".headrace"
+        if home not in self._fences:
+            fence = Fence(home)
+            fence.clear()
+            self._fences[home] = fence
+        session = self._sessions.get(context.endpoint, context.shuffle_partitions)
+        if self._sessions.engine_pid is not None:
+            self._fences[home].raise_for(self._sessions.engine_pid)
+        return session
+
+    def _taker(self, job: Job, context: JobContext) -> Callable[[Path], None] | None:
+        on_rows = self._on_rows
+        if context.sink.kind is not SinkKind.CONSOLE or on_rows is None:
+            return None
+        return lambda path: on_rows(job.query, path)
+
+    def stop(self, job_id: str) -> None:
+        self._jobs[job_id].stop()
+
+    def status(self, job_id: str) -> JobState:
+        return self._jobs[job_id].state
+
+    def progress(self, job_id: str) -> Progress:
+        return self._jobs[job_id].progress()
+
+    def rows(self, job_id: str) -> list[pa.Table]:
+        """What a memory sink holds."""
+        return list(self._jobs[job_id].memory)
+
+    def close(self) -> None:
+        for run in self._jobs.values():
+            if not run.ended:
+                run.stop()
+        self._sessions.close()
+        for fence in self._fences.values():
+            fence.lower()
+        shutil.rmtree(self._scratch, ignore_errors=True)

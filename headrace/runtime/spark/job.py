@@ -1,0 +1,295 @@
+"""One running job: a streaming query, the thread that takes it to its end, and what was seen of it.
+
+State on disk, all in the job's folder, each written whole and renamed:
+    job.json          the fingerprint of the plan the checkpoint belongs to, before the first batch
+    checkpoint/       Spark's own
+    staging/          Spark's file sink; `published.json` says how much of it was given to the reader
+    close/<stream>/   the close mark of a stream: after it nothing of that stream is to come
+    late.json         late rows up to a batch
+    finished.json     the input was drained and every window given
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.catalog.model import RateSource, SinkKind
+from headrace.errors import EngineError, UserError
+from headrace.plan import logical as lp
+from headrace.plan.placed import Job
+from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
+from headrace.runtime.files import write_json
+from headrace.runtime.spark.checkpoint import last_committed, seen_files
+from headrace.runtime.spark.compile import Compiler, is_stateful
+from headrace.runtime.spark.late import LateCounter
+from headrace.runtime.spark.observed import Observed
+from headrace.runtime.spark.publish import Publisher, file_format
+from headrace.runtime.spark.session import Session
+from headrace.runtime.spark.sources import (
+    CLOSE,
+    file_source,
+    input_files,
+    is_closed,
+    known_rows,
+    stream_view,
+    table_view,
+    write_close_mark,
+)
+
+_POLL_SECONDS = 0.25
+_CLOSE_TRIES = 40
+
+
+def engine_message(error: BaseException) -> str:
+    """What stopped a query, without Spark's stack and plan."""
+    text = str(getattr(error, "desc", "") or error)
+    causes = re.findall(r"\[[A-Z_.]+\][^\n]*", text)
+    return (causes[-1] if causes else text.strip().splitlines()[0] if text.strip() else repr(error))[:800]
+
+
+class JobRun:
+    """A job from `begin` to one of the ended states."""
+
+    def __init__(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        self.job, self._context, self._drain = job, context, drain
+        self._checkpoint = context.state / "checkpoint"
+        self._stateful = is_stateful(job.plan)
+        self._streams = {name: context.streams[name] for name in lp.streams_of(job.plan)}
+        self._generated = context.root / ".headrace" / "data"
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._observed = Observed(job.id)
+        self.memory: list[pa.Table] = []
+
+    @property
+    def state(self) -> JobState:
+        return self._observed.state
+
+    # -- before the start -------------------------------------------------------------------------
+
+    def is_finished(self) -> bool:
+        """Whether an earlier run drained this job and nothing has come since. Raises where the job
+        cannot be run as asked; touches nothing."""
+        self._check_fingerprint()
+        endless = [n for n, s in self._streams.items() if isinstance(s.source, RateSource)]
+        if self._drain and endless:
+            raise UserError(
+                f'query "{self.job.query}": stream "{endless[0]}" never ends, so it cannot be drained',
+                hint="Run without --drain and stop it with Ctrl-C.",
+            )
+        if not any(is_closed(self._marks(name)) for name in self._streams):
+            return False
+        fresh = self._unseen_files()
+        if fresh or not self._drain:
+            raise UserError(
+                f'query "{self.job.query}" was drained: its streams are closed',
+                detail=f"New input: {fresh[0]}" + (f" and {len(fresh) - 1} more." if fresh[1:] else ".")
+                if fresh
+                else "",
+                hint="Use --fresh to start the query over from the beginning of its input.",
+            )
+        return self._finished_file.exists()
+
+    @property
+    def _finished_file(self) -> Path:
+        return self._context.state / "finished.json"
+
+    def _marks(self, stream: str) -> Path:
+        return self._context.state / "close" / stream
+
+    def _check_fingerprint(self) -> None:
+        path = self._context.state / "job.json"
+        if path.exists() and json.loads(path.read_text(encoding="utf-8"))["plan"] != self.job.fingerprint:
+            raise UserError(
+                f'query "{self.job.query}" was changed since its last run: '
+                "what it has kept does not fit the new plan",
+                hint="Use --fresh to start the query over, or undo the change.",
+            )
+
+    def _unseen_files(self) -> list[Path]:
+        seen = seen_files(self._checkpoint)
+        sources = [file_source(s, self._context.root, self._generated) for s in self._streams.values()]
+        files = [f for source in sources if source is not None for f in input_files(source)]
+        return [f for f in files if f.resolve() not in seen and f not in seen]
+
+    # -- start ------------------------------------------------------------------------------------
+
+    def begin(self, session: Session, on_file: Callable[[Path], None] | None) -> None:
+        """Start the streaming query and the thread that watches it."""
+        context = self._context
+        context.state.mkdir(parents=True, exist_ok=True)
+        write_json(context.state / "job.json", {"plan": self.job.fingerprint, "query": self.job.query})
+        prefix = re.sub(r"\W", "_", f"hr_{self.job.id}")
+        text = self._register(session, prefix)
+        self._late = LateCounter(
+            session,
+            self.job.plan,
+            self._streams,
+            state=context.state,
+            root=context.root,
+            generated=self._generated,
+            prefix=prefix,
+        )
+        kind = context.sink.kind
+        to_files = kind in (SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV)
+        taker = self._remember if kind is SinkKind.MEMORY else on_file
+        self._publisher = Publisher(
+            context.state / "staging", context.results if to_files else None, context.state, kind, taker
+        )
+        if self._drain:
+            self._observed.totals = known_rows(self._streams, context.root, self._generated)
+        self._query = self._start(session, text)
+        self._observed.state = JobState.RUNNING
+        self._thread = threading.Thread(target=self._run, name=f"job {self.job.id}", daemon=True)
+        self._thread.start()
+
+    def _register(self, session: Session, prefix: str) -> str:
+        """The views of the plan's scans, and the text of the query over them."""
+        views: dict[lp.StreamScan | lp.TableScan, str] = {}
+        for node in lp.nodes(self.job.plan):
+            if node in views:
+                continue
+            if isinstance(node, lp.StreamScan):
+                views[node] = f"{prefix}_{node.stream}_{len(views)}"
+                stream_view(
+                    session,
+                    node,
+                    self._streams[node.stream],
+                    name=views[node],
+                    root=self._context.root,
+                    generated=self._generated,
+                    marks=self._marks(node.stream) if self._stateful else None,
+                )
+            elif isinstance(node, lp.TableScan):
+                views[node] = f"{prefix}_{node.table}"
+                table = self._context.tables[node.table]
+                table_view(session, node, table, name=views[node], root=self._context.root)
+        return Compiler(views.__getitem__).query(self.job.plan)
+
+    def _start(self, session: Session, text: str) -> Session:
+        context, kind = self._context, self._context.sink.kind
+        try:
+            writer = session.sql(text).writeStream.outputMode("append").queryName(self.job.id)
+            writer = writer.format(file_format(kind)).option("path", str(context.state / "staging"))
+            if kind is SinkKind.CSV:
+                writer = writer.option("header", "true")
+            if context.trigger:
+                writer = writer.trigger(processingTime=f"{context.trigger // 1000} milliseconds")
+            return writer.option("checkpointLocation", str(self._checkpoint)).start()
+        except UserError:
+            raise
+        except Exception as error:
+            raise EngineError(
+                f'Spark does not start query "{self.job.query}"', detail=engine_message(error)
+            ) from error
+
+    # -- while it runs ----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            if self._drain:
+                self._drain_input()
+            else:
+                while self._query.isActive and not self._stopping.is_set():
+                    self._observe()
+                    self._stopping.wait(_POLL_SECONDS)
+                if not self._stopping.is_set():
+                    self._query.awaitTermination()
+            self._end(JobState.STOPPED if self._stopping.is_set() else JobState.FINISHED)
+        except Exception as error:
+            if self._stopping.is_set():
+                self._end(JobState.STOPPED)
+            else:
+                self._end(JobState.FAILED, engine_message(error))
+
+    def _drain_input(self) -> None:
+        """Read the input to its end, close the streams, give what is still open."""
+        self._settle()
+        if self._stopping.is_set():
+            return
+        if self._stateful:
+            self._observed.state = JobState.DRAINING
+            for name in self._streams:
+                write_close_mark(self._marks(name), self._streams[name].time)
+            last = max(s.watermark for s in self._streams.values()) // 1000 + 1
+            end = int(CLOSE.timestamp()) * 1000 - last
+            for _ in range(_CLOSE_TRIES):
+                self._settle()
+                if self._stopping.is_set() or (self._observed.watermark or 0) >= end * 1000:
+                    break
+                self._stopping.wait(_POLL_SECONDS)
+            else:
+                raise EngineError("the watermark did not reach the end of the closed streams")
+            self._settle()
+        if not self._stopping.is_set():
+            self._query.stop()
+            self._observe()
+            write_json(self._finished_file, {"output_rows": self._publisher.done.rows})
+
+    def _settle(self) -> None:
+        """Wait until the query has nothing left to do, watching it meanwhile."""
+        with ThreadPoolExecutor(1) as pool:
+            done: Future[None] = pool.submit(self._query.processAllAvailable)
+            while not done.done():
+                self._observe()
+                self._stopping.wait(_POLL_SECONDS)
+                if self._stopping.is_set():
+                    self._query.stop()
+            if not self._stopping.is_set():
+                done.result()
+        self._observe()
+
+    def _observe(self) -> None:
+        """Take in what Spark reports and publish what it has committed."""
+        for event in self._query.recentProgress:
+            self._observed.take(json.loads(event.json))
+        committed = last_committed(self._checkpoint)
+        for batch, dropped in self._observed.unheard():
+            if batch <= committed:
+                self._late.heard(batch, dropped)
+        self._publisher.publish()
+        self._observed.late_rows = self._late.total
+        self._observed.output_rows = self._publisher.done.rows
+
+    def _remember(self, path: Path) -> None:
+        self.memory.append(pq.read_table(path))
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout=60)
+
+    def _end(self, state: JobState, error: str = "") -> None:
+        try:
+            if self._query.isActive:
+                self._query.stop()
+            self._observe()
+        except Exception as problem:
+            error = error or engine_message(problem)
+            state = JobState.FAILED
+        self._observed.error = error
+        self._observed.state = state
+
+    def finished_before(self) -> None:
+        """Take over the outcome of the earlier run that drained this job."""
+        data = json.loads(self._finished_file.read_text(encoding="utf-8"))
+        self._observed.output_rows = int(data["output_rows"])
+        self._observed.notes = ("drained by an earlier run; nothing new",)
+        self._observed.state = JobState.FINISHED
+
+    def progress(self) -> Progress:
+        return self._observed.progress()
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED

@@ -1,0 +1,101 @@
+"""Expressions in DuckDB SQL. Timestamps are naive and hold UTC.
+
+DuckDB's TRY gives NULL where an expression would raise; its casts from DOUBLE to integers round, so the
+fraction is cut off first. `approx_count_distinct` is the exact number here: this is the reference.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headrace.plan.expr import Expr
+from headrace.plan.types import DataType
+from headrace.runtime.sqltext.writer import ExprWriter
+
+T = DataType
+
+
+class DuckWriter(ExprWriter):
+    types = {  # noqa: RUF012
+        T.BOOLEAN: "BOOLEAN",
+        T.INT: "INTEGER",
+        T.BIGINT: "BIGINT",
+        T.FLOAT: "FLOAT",
+        T.DOUBLE: "DOUBLE",
+        T.STRING: "VARCHAR",
+        T.DATE: "DATE",
+        T.TIMESTAMP: "TIMESTAMP",
+        T.INTERVAL: "BIGINT",
+    }
+
+    def name(self, column: str) -> str:
+        return '"' + column.replace('"', '""') + '"'
+
+    def string(self, value: str) -> str:
+        parts = ["'" + part.replace("'", "''") + "'" for part in value.split("\0")]
+        return parts[0] if len(parts) == 1 else f"({' || chr(0) || '.join(parts)})"
+
+    def double(self, value: float) -> str:
+        if math.isnan(value) or math.isinf(value):
+            return f"CAST('{value}' AS DOUBLE)"
+        text = repr(value)
+        text = text if "e" in text else text + "e0"
+        return f"({text})" if text.startswith("-") else text
+
+    def bigint(self, value: int) -> str:
+        return f"CAST({value} AS BIGINT)"
+
+    def date(self, days: int) -> str:
+        return f"CAST(DATE '1970-01-01' + {days} AS DATE)"
+
+    def instant(self, micros: str) -> str:
+        return f"TRY(make_timestamp({micros}))"
+
+    def micros(self, instant: str) -> str:
+        return f"epoch_us({instant})"
+
+    def unix_seconds(self, instant: str) -> str:
+        return f"(epoch_us(date_trunc('second', {instant})) // 1000000)"
+
+    def midnight(self, date: str) -> str:
+        return f"TRY_CAST({date} AS TIMESTAMP)"
+
+    def checked(self, operator: str, left: str, right: str) -> str:
+        return f"TRY({left} {operator} {right})"
+
+    def remainder(self, left: str, right: str) -> str:
+        # The smallest BIGINT % -1 is 0, and DuckDB raises on it.
+        return f"CAST((CAST({left} AS HUGEINT) % {right}) AS BIGINT)"
+
+    def abs_bigint(self, value: str) -> str:
+        return f"TRY(abs({value}))"
+
+    def narrow(self, text: str, of: DataType, to: DataType) -> str:
+        if of is T.FLOAT:
+            text = f"CAST({text} AS DOUBLE)"
+        if of in (T.FLOAT, T.DOUBLE) and to is not T.FLOAT:
+            text = f"trunc({text})"
+        return f"TRY_CAST({text} AS {self.type(to)})"
+
+    def small(self, text: str) -> str:
+        return text
+
+    def whole(self, function: str, value: str) -> str:
+        return f"TRY_CAST({function}({value}) AS BIGINT)"
+
+    def sign(self, value: str) -> str:
+        return f"(CASE WHEN isnan({value}) THEN {value} ELSE CAST(sign({value}) AS DOUBLE) END)"
+
+    def power(self, base: str, exponent: str) -> str:
+        """C says 1 to any power is 1, even to NaN or an infinity; Java, and so Spark, says NaN."""
+        strange = f"(abs({base}) = 1e0) AND (isnan({exponent}) OR isinf({exponent}))"
+        return f"(CASE WHEN ({strange}) THEN {self.double(math.nan)} ELSE pow({base}, {exponent}) END)"
+
+    def pattern(self, e: Expr) -> str:
+        return self.expr(e)
+
+    def distinct(self, value: str) -> str:
+        return f"count(DISTINCT {value})"
+
+    def statistic(self, function: str, value: str) -> str:
+        return f"quantile_cont({value}, 0.5)" if function == "median" else f"{function}({value})"

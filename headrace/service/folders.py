@@ -1,0 +1,60 @@
+"""The folders a job writes: made, marked as ours, and removed by `--fresh`.
+
+A results folder is only ever written or removed when Headrace made it, which a marker file in it says:
+a sink path that by mistake names a folder of somebody's own files is refused, never cleared.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from headrace.errors import UserError
+from headrace.runtime.executor import JobContext
+
+MARKER = ".headrace"
+_TEXT = "Made by Headrace. `headrace run --fresh` removes this folder and all that is in it.\n"
+
+
+def check_results(folder: Path) -> None:
+    """Raises UserError when the folder holds something that Headrace did not put there."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise UserError(f"{folder} is not a folder", hint="Give the sink another path.")
+    if folder.exists() and not (folder / MARKER).is_file() and any(folder.iterdir()):
+        raise UserError(
+            f"the results folder {folder} holds files that Headrace did not write",
+            hint="Give the sink another path, or move those files away.",
+        )
+
+
+def make_folders(context: JobContext, *, results: bool) -> None:
+    """The job's own folder and, for file sinks, its marked results folder."""
+    context.state.mkdir(parents=True, exist_ok=True)
+    if results:
+        context.results.mkdir(parents=True, exist_ok=True)
+        (context.results / MARKER).write_text(_TEXT)
+
+
+def remove_folders(context: JobContext, *, results: bool) -> None:
+    """Forget all a job did. Killed half-way, a checkpoint without its results would lose rows and results
+    without their checkpoint would double them; so the checkpoint is first renamed away in one move, and
+    `finish_removal`, called before every start, does what is left."""
+    if results:
+        check_results(context.results)
+    grave = _grave(context)
+    if context.state.exists() and not grave.exists():
+        context.state.rename(grave)
+    grave.mkdir(parents=True, exist_ok=True)
+    for folder in (context.state, *((context.results,) if results else ()), grave):
+        if folder.exists():
+            shutil.rmtree(folder)
+
+
+def finish_removal(context: JobContext, *, results: bool) -> None:
+    """Complete a removal that was cut short."""
+    if _grave(context).exists():
+        remove_folders(context, results=results)
+
+
+def _grave(context: JobContext) -> Path:
+    return context.state.parent / f".removing-{context.state.name}"

@@ -1,0 +1,174 @@
+"""A plan as a picture: SVG, and a page of HTML around it; no library.
+
+Rows flow from the streams at the top to the sink at the bottom. Jobs stand side by side, each in a frame,
+in rows of about the width of a screen.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from headrace.service.explain import JobData
+from headrace.service.layers import Layout, Node, Place, lay_out
+
+_BOX = 264
+_CHARS = 36
+_LINE = 15
+_HEAD = 30
+_MOST_LINES = 9
+_MARGIN = 20
+_TITLE = 38
+_SCREEN = 1500
+_COLOURS = {
+    "Stream": ("#e8f3ec", "#2f7d4f"),
+    "Table": ("#f4efe3", "#8a6d1f"),
+    "Filter": ("#fbeeee", "#a24444"),
+    "Project": ("#f3f3f6", "#63636e"),
+    "Window": ("#e9f0fa", "#2b5fa5"),
+    "Aggregate": ("#dfe9fb", "#1f4c96"),
+    "IntervalJoin": ("#f1eafa", "#6a3ca0"),
+    "TableJoin": ("#f1eafa", "#6a3ca0"),
+    "WindowJoin": ("#f1eafa", "#6a3ca0"),
+    "Sink": ("#24323f", "#24323f"),
+}
+_STYLE = (
+    "text{font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:11px;fill:#22272e}"
+    ".op{font-weight:bold;font-size:12px}.light text{fill:#fff}"
+    ".title{font-family:'DejaVu Sans',Helvetica,Arial,sans-serif;font-size:15px;font-weight:bold}"
+)
+_TIP = (
+    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+    'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#6b7480"/></marker></defs>'
+)
+_PAGE_STYLE = (
+    "body{font-family:Helvetica,Arial,sans-serif;margin:2rem;color:#22272e}"
+    "pre{background:#f6f7f9;padding:1rem;overflow-x:auto;font-size:12px}"
+    ".picture{overflow-x:auto;border:1px solid #d8dce2}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """One job, drawn from (0, 0)."""
+
+    body: str
+    width: int
+    height: int
+
+
+def svg(jobs: Sequence[JobData]) -> str:
+    """One picture of all jobs."""
+    placed, width, height = _shelves([_job(job) for job in jobs])
+    body = "".join(f'<g transform="translate({x},{y})">{frame.body}</g>' for frame, x, y in placed)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}"><style>{_STYLE}</style>{_TIP}'
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>{body}</svg>\n'
+    )
+
+
+def html(title: str, jobs: Sequence[JobData]) -> str:
+    """A page on its own: the picture, then the text of every plan."""
+    texts = "".join(
+        f"<h2>{escape(job['query'])}</h2><p>on {escape(job['site'])}, to {escape(job['sink'])}</p>"
+        f"<pre>{escape(job['text'])}</pre>"
+        for job in jobs
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_PAGE_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f'<div class="picture">{svg(jobs)}</div>{texts}</body></html>\n'
+    )
+
+
+def _shelves(frames: Sequence[_Frame]) -> tuple[list[tuple[_Frame, int, int]], int, int]:
+    """The frames in rows, each with its corner, and the size of it all."""
+    placed: list[tuple[_Frame, int, int]] = []
+    x = y = _MARGIN
+    tallest, widest = 0, 0
+    for frame in frames:
+        if x > _MARGIN and x + frame.width > _SCREEN:
+            x, y, tallest = _MARGIN, y + tallest + _MARGIN, 0
+        placed.append((frame, x, y))
+        x += frame.width + _MARGIN
+        tallest, widest = max(tallest, frame.height), max(widest, x)
+    return placed, max(widest, 2 * _MARGIN), y + tallest + _MARGIN
+
+
+def _job(job: JobData) -> _Frame:
+    texts = _texts(job)
+    layout = lay_out(_nodes(job, texts))
+    title = f"{job['query']} on {job['site']}"
+    width = int(max(layout.width, 9 * len(title))) + 2 * _MARGIN
+    height = int(layout.height) + _TITLE + _MARGIN
+    head = (
+        f'<rect width="{width}" height="{height}" rx="8" fill="none" stroke="#d8dce2"/>'
+        f'<text class="title" x="{_MARGIN}" y="25">{escape(title)}</text>'
+    )
+    inner = _arrows(layout) + "".join(
+        _box(name, *texts[name], place) for name, place in layout.places.items()
+    )
+    return _Frame(f'{head}<g transform="translate({_MARGIN},{_TITLE})">{inner}</g>', width, height)
+
+
+def _texts(job: JobData) -> dict[str, tuple[str, list[str]]]:
+    """Operator and wrapped detail of every box; the last one is the sink."""
+    texts = {line["id"]: (line["operator"], _wrap(line["detail"])) for line in job["plan"]}
+    texts["sink"] = ("Sink", _wrap(f"{job['sink']} {_shortened(job['results'])}"))
+    return texts
+
+
+def _nodes(job: JobData, texts: dict[str, tuple[str, list[str]]]) -> list[Node]:
+    height = {name: _HEAD + _LINE * len(lines) for name, (_, lines) in texts.items()}
+    nodes = [Node(line["id"], tuple(line["inputs"]), _BOX, height[line["id"]]) for line in job["plan"]]
+    return [*nodes, Node("sink", (job["plan"][-1]["id"],), _BOX, height["sink"])]
+
+
+def _shortened(path: str) -> str:
+    """The end of a path: enough to know it by."""
+    return path if len(path) <= 2 * _CHARS else "..." + path[3 - 2 * _CHARS :]
+
+
+def _wrap(text: str) -> list[str]:
+    lines = textwrap.wrap(text, _CHARS, break_on_hyphens=False)
+    return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
+
+
+def _arrows(layout: Layout) -> str:
+    return "".join(
+        f'<path d="{_way(chain)}" fill="none" stroke="#6b7480" stroke-width="1.4" marker-end="url(#tip)"/>'
+        for chain in layout.arrows
+    )
+
+
+def _way(chain: tuple[Place, ...]) -> str:
+    """A curve from each place down to the next, and straight down past what stands beside a slot."""
+    path = f"M{chain[0].middle:.1f},{chain[0].bottom:.1f}"
+    for above, below in pairwise(chain):
+        half = (below.y - above.bottom) / 2
+        path += (
+            f" C{above.middle:.1f},{above.bottom + half:.1f} {below.middle:.1f},{below.y - half:.1f} "
+            f"{below.middle:.1f},{below.y:.1f}"
+        )
+        if below is not chain[-1]:
+            path += f" V{below.bottom:.1f}"
+    return path
+
+
+def _box(name: str, operator: str, lines: list[str], place: Place) -> str:
+    fill, edge = _COLOURS.get(operator, ("#ffffff", "#63636e"))
+    light = ' class="light"' if operator == "Sink" else ""
+    head = operator if operator == "Sink" else f"{operator} {name}"
+    x, y = place.x + 10, place.y + 19
+    texts = [f'<text class="op" x="{x:.1f}" y="{y:.1f}">{escape(head)}</text>']
+    for number, line in enumerate(lines, start=1):
+        texts.append(f'<text x="{x:.1f}" y="{y + _LINE * number:.1f}">{escape(line)}</text>')
+    rect = (
+        f'<rect x="{place.x:.1f}" y="{place.y:.1f}" width="{place.width}" height="{place.height}" rx="6" '
+        f'fill="{fill}" stroke="{edge}" stroke-width="1.2"/>'
+    )
+    return f"<g{light}>{rect}{''.join(texts)}</g>"

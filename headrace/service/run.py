@@ -1,0 +1,235 @@
+"""Run a placed plan: start its jobs, watch them, write down what was seen, stop them.
+
+The steps are the ones `plan` prints: `diff` from nothing to the wanted plan. Without `drain` all jobs run
+until `request_stop`. With it, at most `planner.parallel` jobs run at once, the next one starting as one
+ends. A job that fails ends alone; the others go on, and the outcome names it.
+
+    waiting -> started -> [executor's JobState ...] -> ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from headrace.catalog.model import Project, RateSource, SinkKind
+from headrace.errors import HeadraceError, UserError
+from headrace.plan.logical import streams_of
+from headrace.plan.placed import Job, PlacedPlan
+from headrace.plan.steps import StartJob, diff
+from headrace.runtime.executor import ENDED, Executor, JobContext, JobState, Progress
+from headrace.service.folders import check_results, finish_removal, make_folders, remove_folders
+from headrace.service.layout import job_context
+from headrace.state.store import Store
+
+__all__ = ["FILE_SINKS", "JobState", "Options", "Outcome", "Progress", "Runner", "Snapshot", "Watched"]
+
+FILE_SINKS = frozenset({SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV})
+POLL_SECONDS = 0.5
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One job as the watcher sees it. `progress` None: it waits for its turn."""
+
+    job: str
+    site: str
+    progress: Progress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All jobs at one moment."""
+
+    jobs: tuple[Watched, ...]
+    seconds: float
+    """Since the run began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    last: Snapshot
+    failures: tuple[tuple[str, str], ...]
+    """(job, reason)"""
+    interrupted: bool
+    drained: bool
+    refused: int = 0
+    """How many of the failures are jobs that cannot be run as the user asked."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: all fine. 1: a job failed. 2: jobs were refused, and no other failed. 130: a drain was
+        stopped before the input was exhausted."""
+        if self.failures:
+            return 2 if len(self.failures) == self.refused else 1
+        return 130 if self.interrupted and self.drained else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    drain: bool = False
+    fresh: bool = False
+    master: str | None = None
+
+
+class Runner:
+    """Runs one PlacedPlan to its end. Touches nothing until `run`."""
+
+    def __init__(
+        self,
+        project: Project,
+        placed: PlacedPlan,
+        executor: Executor,
+        store: Store,
+        clock: Clock,
+        sleep: Callable[[float], None],
+        options: Options,
+        watch: Callable[[Snapshot], None] = lambda _: None,
+    ) -> None:
+        self._project = project
+        self._executor = executor
+        self._store = store
+        self._clock = clock
+        self._sleep = sleep
+        self._options = options
+        self._watch = watch
+        starts = [step.job for step in diff(PlacedPlan(()), placed) if isinstance(step, StartJob)]
+        self._jobs = {job.id: job for job in starts}
+        self._waiting = list(starts)
+        self._seen: dict[str, Progress] = {}
+        self._stop = False
+        self._refused = 0
+        self._began = clock()
+
+    def request_stop(self) -> None:
+        """Ask for a clean end; may be called from a signal handler."""
+        self._stop = True
+
+    def run(self) -> Outcome:
+        """Start, watch, stop. The executor is closed whatever happens."""
+        self._began = self._clock()
+        try:
+            self._prepare()
+            while not self._stop and self._unfinished():
+                self._start_some()
+                self._observe()
+                self._watch(self.snapshot())
+                if self._unfinished() and not self._stop:
+                    self._sleep(POLL_SECONDS)
+            interrupted = self._stop and self._unfinished()
+            self._stop_all()
+        finally:
+            self._executor.close()
+        last = self.snapshot()
+        self._watch(last)
+        failures = tuple((j, p.error) for j, p in self._seen.items() if p.state is JobState.FAILED)
+        return Outcome(last, failures, interrupted, self._options.drain, self._refused)
+
+    def snapshot(self) -> Snapshot:
+        seconds = (self._clock() - self._began).total_seconds()
+        jobs = (Watched(job.id, job.site, self._seen.get(job.id)) for job in self._jobs.values())
+        return Snapshot(tuple(jobs), seconds)
+
+    def _context(self, job: Job) -> JobContext:
+        return job_context(self._project, job, self._options.master)
+
+    def _writes_files(self, job: Job) -> bool:
+        return self._project.queries[job.query].sink.kind in FILE_SINKS
+
+    def _prepare(self) -> None:
+        """Refuse what cannot go well before anything is started; then clear what `--fresh` clears."""
+        for job in self._jobs.values():
+            if self._writes_files(job):
+                check_results(self._context(job).results)
+            if not self._options.fresh:
+                self._check_fingerprint(job)
+        for job in self._jobs.values():
+            clear = remove_folders if self._options.fresh else finish_removal
+            clear(self._context(job), results=self._writes_files(job))
+            if self._options.fresh:
+                self._store.forget(job.id)
+
+    def _check_fingerprint(self, job: Job) -> None:
+        known = self._store.get(job.id)
+        if known is not None and known.fingerprint != job.fingerprint and self._context(job).state.exists():
+            raise UserError(
+                f'the plan of query "{job.query}" has changed since its last run',
+                detail="Its checkpoint holds the state of the old plan, which the new one cannot read.",
+                hint=f"Run it from the beginning with: headrace run --fresh --only {job.query}",
+            )
+
+    def _alive(self) -> list[str]:
+        return [job_id for job_id, progress in self._seen.items() if progress.state not in ENDED]
+
+    def _unfinished(self) -> bool:
+        return bool(self._waiting or self._alive())
+
+    def _start_some(self) -> None:
+        limit = self._project.planner.parallel if self._options.drain else len(self._jobs)
+        while self._waiting and len(self._alive()) < limit and not self._stop:
+            self._start(self._waiting.pop(0))
+
+    def _start(self, job: Job) -> None:
+        context, drain = self._context(job), self._options.drain
+        self._store.want(
+            job.id, job.query, job.site, job.fingerprint, "drained" if drain else "running", self._now()
+        )
+        self._note(Progress(job.id, JobState.STARTING))
+        make_folders(context, results=self._writes_files(job))
+        try:
+            self._executor.start(job, context, drain=drain)
+        except HeadraceError as error:
+            self._refused += isinstance(error, UserError)
+            self._note(Progress(job.id, JobState.FAILED, error=error.render()))
+
+    def _observe(self) -> None:
+        for job_id in self._alive():
+            self._note(self._executor.progress(job_id))
+
+    def _note(self, progress: Progress) -> None:
+        """Remember what was seen; the store is written only when something changed."""
+        before = self._seen.get(progress.job)
+        self._seen[progress.job] = progress
+        if progress != before:
+            self._store.observe(
+                progress.job,
+                progress.state,
+                progress.batch,
+                progress.input_rows,
+                progress.output_rows,
+                progress.late_rows,
+                progress.watermark,
+                progress.error,
+                self._now(),
+            )
+
+    def _stop_all(self) -> None:
+        """Stop what still runs, each at a batch boundary; one that will not stop does not keep the others."""
+        for job_id in self._alive():
+            try:
+                self._executor.stop(job_id)
+                self._note(self._executor.progress(job_id))
+            except HeadraceError as error:
+                self._note(Progress(job_id, JobState.FAILED, error=error.render()))
+
+    def _now(self) -> str:
+        return self._clock().astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def refuse_endless(project: Project, placed: PlacedPlan) -> None:
+    """`--drain` needs an end: raises UserError for a query over Spark's rate source."""
+    for job in placed.jobs:
+        for name in streams_of(job.plan):
+            if isinstance(project.streams[name].source, RateSource):
+                raise UserError(
+                    f'query "{job.query}" reads stream "{name}", which never ends: it cannot be drained',
+                    hint="Run without --drain, or name the other queries with --only.",
+                )

@@ -1,0 +1,125 @@
+"""One `headrace run`, from the project to the outcome: plan, lock, data, engine, runner.
+
+Order matters: all that the user can have got wrong is found before anything is written, and the engine,
+which takes seconds to start, comes last.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import psutil
+import pyarrow.parquet as pq
+
+from headrace.catalog.model import Project
+from headrace.plan.placed import PlacedPlan
+from headrace.runtime.executor import Executor
+from headrace.service.data import OnData, materialise_all
+from headrace.service.layout import lock_file, own_folder, state_file
+from headrace.service.planning import plan_project
+from headrace.service.rows import Rows, rows_of
+from headrace.service.run import Options, Outcome, Runner, Snapshot, refuse_endless
+from headrace.state.lock import RunLock
+from headrace.state.store import Store
+
+OnRows = Callable[[str, Rows], None]
+"""(query, rows) of a console sink, as they are committed."""
+
+
+def spark_executor(
+    project: Project, placed: PlacedPlan, environ: Mapping[str, str], on_rows: OnRows
+) -> Executor:
+    """The real engine. Imported here, and only now: pyspark takes a second to import."""
+    from headrace.runtime.spark.executor import SparkExecutor
+
+    def take(query: str, file: Path) -> None:
+        table = pq.read_table(file)
+        on_rows(query, rows_of(query, table, placed.job(query).plan, limit=0))
+
+    return SparkExecutor(environ, memory=_memory(project, placed), on_rows=take)
+
+
+def _memory(project: Project, placed: PlacedPlan) -> str:
+    """Memory for the in-process engine: what its site says, but at most half of what the machine has."""
+    sites = [project.sites[job.site].memory for job in placed.jobs]
+    return f"{min((*sites, psutil.virtual_memory().total // 2)) >> 20}m"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Who is told what happens."""
+
+    snapshot: Callable[[Snapshot], None] = lambda _: None
+    data: OnData = lambda stream, done, total: None
+    rows: OnRows = lambda query, rows: None
+
+
+def run_project(
+    project: Project,
+    options: Options,
+    environ: Mapping[str, str],
+    only: Sequence[str] = (),
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Run the project's queries until they are drained or the process is told to stop."""
+    watcher = watcher or Watcher()
+    placed = plan_project(project, only)
+    if options.drain:
+        refuse_endless(project, placed)
+    own_folder(project).mkdir(parents=True, exist_ok=True)
+    with RunLock(lock_file(project)), Store(state_file(project)) as store:
+        materialise_all(project, placed, watcher.data)
+        executor = spark_executor(project, placed, environ, watcher.rows)
+        signals = Signals()
+
+        def watch(snapshot: Snapshot) -> None:
+            signals.keep()
+            watcher.snapshot(snapshot)
+
+        runner = Runner(project, placed, executor, store, now, time.sleep, options, watch)
+        with signals.calling(runner.request_stop):
+            return runner.run()
+
+
+class Signals:
+    """The first SIGINT or SIGTERM asks for a clean end; a second SIGINT ends the process as usual."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self._stop: Callable[[], None] | None = None
+
+    @contextmanager
+    def calling(self, stop: Callable[[], None]) -> Iterator[None]:
+        before = {number: signal.getsignal(number) for number in self.NUMBERS}
+        self._stop = stop
+        self.keep()
+        try:
+            yield
+        finally:
+            self._stop = None
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def keep(self) -> None:
+        """Take the signals (again): Spark's Python side puts a handler of its own in place on start."""
+        if self._stop is not None:
+            for number in self.NUMBERS:
+                signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,71 @@
+"""The walls hold in the real tree, and the test that says so can see each kind of breach."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import headrace
+from tests.arch.walls import HOMES, NEVER, ONLY, breaches
+
+ROOT = Path(headrace.__file__).parent
+
+
+def test_no_wall_is_broken() -> None:
+    assert not breaches(ROOT), "\n" + "\n".join(map(str, breaches(ROOT)))
+
+
+def test_every_folder_has_a_wall() -> None:
+    """A new folder must be given its place in the layers before it can be used."""
+    folders = {p.name for p in ROOT.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
+    assert folders <= set(ONLY) | set(NEVER)
+
+
+@pytest.mark.parametrize("home", sorted(set(HOMES.values())))
+def test_homes_of_libraries_exist(home: str) -> None:
+    assert (ROOT / home).is_dir()
+
+
+PLANTED = [
+    ("plan/text.py", "import headrace.catalog.model", "plan imports headrace.catalog.model"),
+    ("plan/text.py", "from headrace import catalog", "plan imports headrace.catalog"),
+    ("plan/text.py", "from .. import service", "plan imports headrace.service"),
+    ("catalog/model.py", "from headrace.sql import bind", "catalog imports headrace.sql.bind"),
+    ("rewrite/driver.py", "from headrace.catalog.load import load_project", "rewrite imports"),
+    ("sql/parse.py", "def f():\n    from headrace.runtime import executor", "sql imports"),
+    ("runtime/fake.py", "def f():\n    import headrace.service.run", "runtime imports"),
+    ("runtime/fake.py", "import importlib\nimportlib.import_module('headrace.sql.bind')", "runtime imports"),
+    ("service/run.py", "from headrace.cli import main", "service imports headrace.cli.main"),
+    ("cli/main.py", "from headrace.catalog.load import load_project", "cli imports"),
+    ("cli/main.py", "from headrace.plan import logical", "cli imports headrace.plan.logical"),
+    ("service/run.py", "def f():\n    import pyspark.sql", "imports pyspark"),
+    ("service/run.py", "import duckdb", "imports duckdb"),
+    ("runtime/duckdb/__init__.py", "from sqlglot import parse_one", "imports sqlglot"),
+    ("runtime/spark/__init__.py", "import duckdb", "imports duckdb"),
+    ("units.py", "import headrace.errors", "units.py imports headrace.errors"),
+    ("catalog/model.py", "from datetime import datetime\nNOW = datetime.now()", "calls datetime.now"),
+    ("runtime/fake.py", "\n" * 500, "more than 500 lines"),
+]
+
+
+@pytest.mark.parametrize(("file", "code", "what"), PLANTED)
+def test_a_planted_breach_is_seen(tmp_path: Path, file: str, code: str, what: str) -> None:
+    copy = tmp_path / "headrace"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    planted = copy / file
+    planted.write_text(planted.read_text() + f"\n{code}\n")
+    new = [b for b in breaches(copy) if b not in breaches(ROOT)]
+    assert [b for b in new if b.file == file and what in b.what], f"not seen; found only {new}"
+
+
+def test_allowed_imports_are_allowed(tmp_path: Path) -> None:
+    copy = tmp_path / "headrace"
+    (copy / "sql").mkdir(parents=True)
+    (copy / "sql" / "bind.py").write_text("import sqlglot\nfrom headrace.catalog.model import Query\n")
+    (copy / "cli").mkdir()
+    (copy / "cli" / "main.py").write_text(
+        "from headrace.plan.text import format_plan\nimport headrace.service\n"
+    )
+    assert breaches(copy) == []

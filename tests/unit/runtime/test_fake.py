@@ -1,0 +1,91 @@
+"""The fake executor keeps the protocol's rules, so that a service tested on it is tested at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.catalog.model import Sink
+from headrace.errors import InternalError, UserError
+from headrace.plan.logical import StreamScan
+from headrace.plan.placed import Job
+from headrace.plan.types import Column, DataType, Schema
+from headrace.runtime.executor import Executor, JobContext, JobState
+from headrace.runtime.fake import FakeExecutor, Script
+
+
+def _job(name: str) -> Job:
+    scan = StreamScan("s", Schema([Column("ts", DataType.TIMESTAMP)]), "ts", 0)
+    return Job(name, name, "local", scan)
+
+
+def _context() -> JobContext:
+    return JobContext({}, {}, Sink(), Path("/p"), Path("/p/state"), Path("/p/results"), "local[1]")
+
+
+def _start(executor: FakeExecutor, name: str = "q", *, drain: bool = True) -> None:
+    executor.start(_job(name), _context(), drain=drain)
+
+
+def test_it_is_an_executor() -> None:
+    executor: Executor = FakeExecutor()
+    executor.close()
+
+
+def test_a_drained_job_gives_its_batches_and_finishes() -> None:
+    executor = FakeExecutor({"q": Script(batches=2, rows=7, results=3, late=1)})
+    _start(executor)
+    seen = [executor.progress("q") for _ in range(6)]
+    assert [p.state.value for p in seen] == ["running", "running", "draining", *["finished"] * 3]
+    assert [p.batch for p in seen] == [None, 0, 1, 1, 1, 1]
+    last = seen[-1]
+    assert (last.input_rows, last.output_rows, last.late_rows, last.input_total) == (14, 6, 2, 14)
+
+
+def test_without_drain_a_job_goes_on_until_stopped() -> None:
+    executor = FakeExecutor({"q": Script(batches=1)})
+    _start(executor, drain=False)
+    assert {executor.progress("q").state for _ in range(20)} == {JobState.RUNNING}
+    executor.stop("q")
+    assert executor.status("q") is JobState.STOPPED
+    assert executor.progress("q").state is JobState.STOPPED
+
+
+def test_a_job_fails_at_its_batch_and_stays_failed() -> None:
+    executor = FakeExecutor({"q": Script(fail_at=1, reason="disk full")})
+    _start(executor)
+    seen = [executor.progress("q") for _ in range(4)]
+    assert [p.state.value for p in seen] == ["running", "running", "failed", "failed"]
+    assert seen[-1].error == "disk full"
+    executor.stop("q")
+    assert executor.status("q") is JobState.FAILED
+
+
+def test_a_job_can_refuse_to_start() -> None:
+    executor = FakeExecutor({"q": Script(refuse=UserError("no"))})
+    with pytest.raises(UserError, match="no"):
+        _start(executor)
+    with pytest.raises(InternalError):
+        executor.status("q")
+
+
+def test_a_running_job_cannot_start_twice_but_an_ended_one_can() -> None:
+    executor = FakeExecutor()
+    _start(executor)
+    with pytest.raises(InternalError):
+        _start(executor)
+    executor.stop("q")
+    _start(executor)
+    assert executor.status("q") is JobState.STARTING
+
+
+def test_close_stops_everything_and_is_final() -> None:
+    executor = FakeExecutor()
+    _start(executor, "a")
+    _start(executor, "b")
+    executor.close()
+    assert (executor.status("a"), executor.status("b")) == (JobState.STOPPED, JobState.STOPPED)
+    assert executor.most_at_once == 2
+    with pytest.raises(InternalError):
+        _start(executor, "c")

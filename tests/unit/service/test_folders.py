@@ -1,0 +1,88 @@
+"""Removing is all or nothing: a kill at any point leaves a state that the next start completes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headrace.catalog.model import Sink
+from headrace.errors import UserError
+from headrace.runtime.executor import JobContext
+from headrace.service import folders
+
+
+class Killed(Exception):
+    """Stands for kill -9."""
+
+
+def _context(root: Path) -> JobContext:
+    state, results = root / ".headrace" / "jobs" / "q", root / "results" / "q"
+    return JobContext({}, {}, Sink(), root, state, results, "local[1]")
+
+
+def _used(root: Path) -> JobContext:
+    """A job that has run: checkpoint and results."""
+    context = _context(root)
+    folders.make_folders(context, results=True)
+    (context.state / "checkpoint").mkdir()
+    (context.results / "part-000000.json").write_text("{}\n")
+    return context
+
+
+@pytest.mark.parametrize("survives", [0, 1])
+def test_a_removal_cut_short_is_completed_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: int
+) -> None:
+    context = _used(tmp_path)
+    real: Callable[[Path], None] = shutil.rmtree
+    calls: list[Path] = []
+
+    def dying(folder: Path) -> None:
+        calls.append(folder)
+        if len(calls) > survives:
+            raise Killed
+        real(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", dying)
+    with pytest.raises(Killed):
+        folders.remove_folders(context, results=True)
+    monkeypatch.setattr(shutil, "rmtree", real)
+    assert not context.state.exists(), "a checkpoint must not outlive the first step"
+    folders.finish_removal(context, results=True)
+    assert not context.results.exists()
+    assert list(context.state.parent.iterdir()) == []
+
+
+def test_nothing_is_removed_where_nothing_was_cut_short(tmp_path: Path) -> None:
+    context = _used(tmp_path)
+    folders.finish_removal(context, results=True)
+    assert (context.state / "checkpoint").exists()
+    assert (context.results / "part-000000.json").exists()
+
+
+def test_removing_what_is_not_there(tmp_path: Path) -> None:
+    folders.remove_folders(_context(tmp_path), results=True)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / folders.MARKER).write_text("")
+    link = tmp_path / "results"
+    link.symlink_to(elsewhere)
+    with pytest.raises(UserError, match="not a folder"):
+        folders.check_results(link)
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(UserError, match="not a folder"):
+        folders.check_results(tmp_path / "results")
+
+
+def test_an_empty_folder_may_be_taken(tmp_path: Path) -> None:
+    folders.check_results(tmp_path)

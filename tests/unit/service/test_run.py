@@ -1,0 +1,213 @@
+"""The runner on the fake engine: order, limits, failures, stopping, and what it writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.catalog.model import SinkKind
+from headrace.errors import EngineError, UserError
+from headrace.plan.placed import Job, PlacedPlan
+from headrace.runtime.fake import FakeExecutor, Script
+from headrace.service.folders import MARKER
+from headrace.service.run import Options, Runner, Snapshot, refuse_endless
+from headrace.state.store import Store
+from tests.unit.service.sample import Clock, placed, project, scan, sink
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "state.db") as opened:
+        yield opened
+
+
+def _runner(
+    root: Path,
+    store: Store,
+    executor: FakeExecutor,
+    options: Options,
+    snapshots: list[Snapshot] | None = None,
+    names: tuple[str, ...] = ("a", "b", "c"),
+    minutes: int = 5,
+) -> Runner:
+    found = project(root, names)
+    clock = Clock()
+    watch = snapshots.append if snapshots is not None else (lambda _: None)
+    plan = placed(found, minutes)
+    return Runner(found, plan, executor, store, clock, clock.sleep, options, watch)
+
+
+DRAIN = Options(drain=True)
+
+
+def test_all_jobs_are_drained_a_few_at_a_time(tmp_path: Path, store: Store) -> None:
+    names = ("a", "b", "c", "d", "e")
+    executor = FakeExecutor({"b": Script(batches=6)})
+    outcome = _runner(tmp_path, store, executor, DRAIN, names=names).run()
+    assert (outcome.exit_code, outcome.failures, outcome.interrupted) == (0, (), False)
+    assert executor.most_at_once == 2
+    assert [name for what, name in executor.calls if what == "start"] == list(names)
+    assert executor.closed
+    assert {r.id: (r.desired, r.observed, r.output_rows) for r in store.all()} == {
+        name: ("drained", "finished", 60 if name == "b" else 30) for name in names
+    }
+
+
+def test_the_next_job_starts_as_one_ends(tmp_path: Path, store: Store) -> None:
+    """b is long; c, d and e pass by it one after the other."""
+    snapshots: list[Snapshot] = []
+    executor = FakeExecutor({"b": Script(batches=50)})
+    _runner(tmp_path, store, executor, DRAIN, snapshots, ("a", "b", "c", "d", "e")).run()
+    while_b_runs = [s for s in snapshots if s.jobs[1].progress and s.jobs[1].progress.state == "running"]
+    last = while_b_runs[-1]
+    assert [w.progress.state.value if w.progress else None for w in last.jobs] == [
+        "finished",
+        "running",
+        "finished",
+        "finished",
+        "finished",
+    ]
+
+
+def test_waiting_jobs_have_no_progress_yet(tmp_path: Path, store: Store) -> None:
+    snapshots: list[Snapshot] = []
+    _runner(tmp_path, store, FakeExecutor(), DRAIN, snapshots).run()
+    assert [w.progress is None for w in snapshots[0].jobs] == [False, False, True]
+
+
+def test_without_drain_all_run_until_asked_to_stop(tmp_path: Path, store: Store) -> None:
+    snapshots: list[Snapshot] = []
+    executor = FakeExecutor()
+    runner = _runner(tmp_path, store, executor, Options(), snapshots)
+
+    def watch(snapshot: Snapshot) -> None:
+        snapshots.append(snapshot)
+        if len(snapshots) == 4:
+            runner.request_stop()
+
+    runner._watch = watch
+    outcome = runner.run()
+    assert executor.most_at_once == 3
+    assert (outcome.exit_code, outcome.interrupted) == (0, True)
+    assert {r.observed for r in store.all()} == {"stopped"}
+    assert {r.desired for r in store.all()} == {"running"}
+
+
+def test_an_interrupted_drain_says_so(tmp_path: Path, store: Store) -> None:
+    runner = _runner(tmp_path, store, FakeExecutor(), DRAIN)
+    runner._watch = lambda _: runner.request_stop()
+    outcome = runner.run()
+    assert (outcome.exit_code, outcome.interrupted) == (130, True)
+    assert [name for what, name in runner._executor.calls if what == "start"] == ["a", "b"]  # type: ignore[attr-defined]
+
+
+def test_a_stop_after_the_last_job_ended_is_no_interruption(tmp_path: Path, store: Store) -> None:
+    runner = _runner(tmp_path, store, FakeExecutor(), DRAIN, names=("a",))
+
+    def watch(snapshot: Snapshot) -> None:
+        progress = snapshot.jobs[0].progress
+        if progress is not None and progress.state == "finished":
+            runner.request_stop()
+
+    runner._watch = watch
+    assert runner.run().exit_code == 0
+
+
+def test_one_job_fails_and_the_others_go_on(tmp_path: Path, store: Store) -> None:
+    executor = FakeExecutor({"a": Script(fail_at=1, reason="out of memory")})
+    outcome = _runner(tmp_path, store, executor, DRAIN).run()
+    assert outcome.failures == (("a", "out of memory"),)
+    assert outcome.exit_code == 1
+    records = {r.id: r for r in store.all()}
+    assert (records["a"].observed, records["a"].error) == ("failed", "out of memory")
+    assert (records["b"].observed, records["c"].observed) == ("finished", "finished")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "code"),
+    [
+        ({"a": UserError("was drained", hint="use --fresh")}, 2),
+        ({"a": EngineError("no Java")}, 1),
+        ({"a": UserError("was drained"), "b": EngineError("no Java")}, 1),
+    ],
+)
+def test_jobs_that_do_not_start(
+    tmp_path: Path, store: Store, refusals: dict[str, UserError | EngineError], code: int
+) -> None:
+    executor = FakeExecutor({name: Script(refuse=error) for name, error in refusals.items()})
+    outcome = _runner(tmp_path, store, executor, DRAIN).run()
+    assert outcome.exit_code == code
+    assert dict(outcome.failures) == {name: error.render() for name, error in refusals.items()}
+    records = {r.id: r.observed for r in store.all()}
+    assert records == {n: "failed" if n in refusals else "finished" for n in ("a", "b", "c")}
+
+
+def test_time_is_only_what_the_clock_says(tmp_path: Path, store: Store) -> None:
+    snapshots: list[Snapshot] = []
+    _runner(tmp_path, store, FakeExecutor(), DRAIN, snapshots, names=("a",)).run()
+    assert [s.seconds for s in snapshots] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.0]
+    record = store.get("a")
+    assert record is not None
+    assert (record.started, record.updated[:21]) == ("2024-05-01T00:00:00.000+00:00", "2024-05-01T00:00:02.0")
+
+
+def test_fresh_clears_what_earlier_runs_left(tmp_path: Path, store: Store) -> None:
+    _runner(tmp_path, store, FakeExecutor(), DRAIN).run()
+    results, state = tmp_path / "results" / "a", tmp_path / ".headrace" / "jobs" / "a"
+    (results / "part-000000.parquet").write_text("rows")
+    (state / "checkpoint").mkdir()
+    _runner(tmp_path, store, FakeExecutor(), DRAIN).run()
+    assert (state / "checkpoint").exists()
+    _runner(tmp_path, store, FakeExecutor(), Options(drain=True, fresh=True)).run()
+    assert [p.name for p in results.iterdir()] == [MARKER]
+    assert list(state.iterdir()) == []
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_foreign_files_are_refused_before_anything_starts(tmp_path: Path, store: Store, fresh: bool) -> None:
+    precious = tmp_path / "results" / "c" / "thesis.tex"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("years of work")
+    executor = FakeExecutor()
+    with pytest.raises(UserError, match="did not write"):
+        _runner(tmp_path, store, executor, Options(drain=True, fresh=fresh)).run()
+    assert precious.read_text() == "years of work"
+    assert executor.calls == [("close", "")]
+    assert store.all() == ()
+    assert not (tmp_path / "results" / "a").exists()
+
+
+def test_a_changed_plan_needs_fresh(tmp_path: Path, store: Store) -> None:
+    _runner(tmp_path, store, FakeExecutor(), DRAIN).run()
+    with pytest.raises(UserError, match='"a" has changed'):
+        _runner(tmp_path, store, FakeExecutor(), DRAIN, minutes=6).run()
+    outcome = _runner(tmp_path, store, FakeExecutor(), Options(drain=True, fresh=True), minutes=6).run()
+    assert outcome.exit_code == 0
+
+
+def test_sinks_without_files_get_no_results_folder(tmp_path: Path, store: Store) -> None:
+    found = project(tmp_path, ("a", "b"), a=sink(SinkKind.CONSOLE), b=sink(SinkKind.JSON, "out/b"))
+    clock, executor = Clock(), FakeExecutor()
+    Runner(found, placed(found), executor, store, clock, clock.sleep, DRAIN).run()
+    assert not (tmp_path / "results").exists()
+    assert (tmp_path / "out" / "b" / MARKER).is_file()
+    assert executor.context("b").results == (tmp_path / "out" / "b").resolve()
+
+
+def test_master_takes_the_place_of_the_endpoint(tmp_path: Path, store: Store) -> None:
+    executor = FakeExecutor()
+    _runner(tmp_path, store, executor, Options(drain=True, master="spark://h:7077")).run()
+    assert executor.context("a").endpoint == "spark://h:7077"
+    again = FakeExecutor()
+    _runner(tmp_path, store, again, DRAIN).run()
+    assert again.context("a").endpoint == "local[2]"
+
+
+def test_an_endless_stream_cannot_be_drained(tmp_path: Path) -> None:
+    found = project(tmp_path, ("a", "b"))
+    plan = PlacedPlan((Job("a", "a", "local", scan()), Job("b", "b", "local", scan("endless"))))
+    with pytest.raises(UserError, match=r'query "b" reads stream "endless"'):
+        refuse_endless(found, plan)
+    refuse_endless(found, PlacedPlan(plan.jobs[:1]))
