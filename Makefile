@@ -26,7 +26,9 @@ demo: $(VENV)/.ready
 	$(VENV)/bin/headrace plan $(DEMO) --brief
 	$(VENV)/bin/headrace run $(DEMO) --drain --fresh
 	$(VENV)/bin/headrace queries $(DEMO)
-	PY=$(PY) scripts/demo $(DEMO)
+	$(VENV)/bin/headrace results house_sum_5m $(DEMO) --limit 6
+	$(VENV)/bin/headrace results near_peak_1m $(DEMO) --limit 6
+	$(VENV)/bin/headrace results near_peak_1m $(DEMO) --verify
 
 # Everything that needs no JVM; under a minute.
 check: $(VENV)/.ready

@@ -15,7 +15,15 @@ from headrace.catalog.document import Data, Document, Trail
 from headrace.catalog.model import Link, PlannerChoices, Project, Query, Site, Stream, Table
 from headrace.catalog.problems import Problem, shown
 from headrace.catalog.sqltext import Located, read_sql
-from headrace.catalog.translate import bad_name, keys_of, missing_key, unknown_key, validate, wrong_type
+from headrace.catalog.translate import (
+    Model,
+    bad_name,
+    keys_of,
+    missing_key,
+    unknown_key,
+    validate,
+    wrong_type,
+)
 from headrace.ids import is_name
 from headrace.plan.types import DataType
 
@@ -152,9 +160,9 @@ class Reader:
         place = {"sql_file": located.file, "sql_line": located.line, "sql_column": located.column}
         return query.model_copy(update=place) if query is not None else None
 
-    def _valid(self, kind: type[T], body: dict[str, Data], trail: Trail) -> T | None:
+    def _valid(self, kind: type[Model], body: dict[str, Data], trail: Trail) -> Model | None:
         self._units(body, trail)
-        found, problems = validate(kind, body, trail)  # type: ignore[type-var]
+        found, problems = validate(kind, body, trail)
         self.problems += problems
         return found
 

@@ -1,7 +1,7 @@
 """The project that `headrace init` writes: small, commented, complete, needing nothing from outside.
 
-The files are templates beside this module's code, not fragments put together, so that what a newcomer
-reads is what a maintainer edits. headrace.yaml is put in place last: a folder has one only when the rest
+Each file stands here whole, not put together from fragments, so that what a newcomer reads is what a
+maintainer edits. headrace.yaml is put in place last: a folder has one only when the rest
 of the project is there.
 """
 
@@ -67,7 +67,7 @@ queries:
   # Second, CQL: the range and slide stand behind the stream. The answers go to JSON files.
   humidity_2m:
     sql: |
-      SELECT sensor, count(humidity) AS known, avg(humidity) AS mean
+      SELECT window_start, window_end, sensor, count(humidity) AS known, avg(humidity) AS mean
       FROM readings [RANGE 2 MINUTES SLIDE 30 SECONDS]
       GROUP BY sensor
     sink: json

@@ -59,7 +59,7 @@ def _print_console_rows(rows: Rows, *, as_json: bool) -> None:
 def _print_outcome(outcome: Outcome) -> None:
     rows = job_rows(outcome.last)
     console = out()
-    console.print(run_table(rows))
+    console.print(run_table(rows, bars=console.is_terminal))
     console.print(Text(f"{outcome.last.seconds:.1f} s  {totals(rows)}", style="bold"))
     for job, reason in outcome.failures:
         err().print(Text(f"{job} failed: ", style="bold red") + Text(reason), soft_wrap=True)

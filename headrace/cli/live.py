@@ -66,7 +66,7 @@ class PlainView(SilentView):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._said = 0.0
+        self._said: float | None = None
         self._states: dict[str, str] = {}
         self._data: set[str] = set()
 
@@ -81,7 +81,7 @@ class PlainView(SilentView):
             if row["ended"] and self._states.get(row["job"]) != row["state"]:
                 self._print(f"{snapshot.seconds:6.1f} s  {plain_line(row)}")
             self._states[row["job"]] = row["state"]
-        if snapshot.seconds - self._said >= _PLAIN_SECONDS:
+        if self._said is None or snapshot.seconds - self._said >= _PLAIN_SECONDS:
             self._said = snapshot.seconds
             self._print(f"{snapshot.seconds:6.1f} s  {totals(rows)}")
 
@@ -131,8 +131,8 @@ def most_telling(rows: list[JobRow], room: int) -> list[JobRow]:
     return [rows[i] for i in sorted(order[:room])]
 
 
-def run_table(rows: list[JobRow]) -> Table:
-    """One line per job."""
+def run_table(rows: list[JobRow], *, bars: bool = True) -> Table:
+    """One line per job, with a bar (or a percentage) where the size of the input is known."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     made.add_column("query", overflow="fold")
     made.add_column("state")
@@ -140,11 +140,11 @@ def run_table(rows: list[JobRow]) -> Table:
         made.add_column(name, justify="right")
     made.add_column("read")
     for row in rows:
-        made.add_row(*_cells(row))
+        made.add_row(*_cells(row, bars=bars))
     return made
 
 
-def _cells(row: JobRow) -> list[Text | ProgressBar]:
+def _cells(row: JobRow, *, bars: bool) -> list[Text | ProgressBar]:
     begun = row["state"] != WAITING
     speed, lag, share = row["rows_per_second"], row["lag_seconds"], row["share"]
     numbers = (
@@ -155,7 +155,9 @@ def _cells(row: JobRow) -> list[Text | ProgressBar]:
         count(row["late_rows"]) if begun else "",
         "" if lag is None else f"{lag:.1f} s",
     )
-    bar = Text("") if share is None else ProgressBar(total=1.0, completed=share, width=16)
+    bar: Text | ProgressBar = Text("" if share is None else f"{share:.0%}")
+    if share is not None and bars:
+        bar = ProgressBar(total=1.0, completed=share, width=16)
     state = Text(row["state"], style=_STYLES.get(row["state"], ""))
     return [Text(row["job"]), state, *(Text(n) for n in numbers), bar]
 

@@ -16,7 +16,7 @@ from headrace.runtime.duckdb.reference import evaluate
 from headrace.runtime.results import read_results
 from headrace.service.approximate import approximate_columns
 from headrace.service.data import OnData, materialise_stream
-from headrace.service.layout import results_folder
+from headrace.service.layout import as_files, results_folder
 from headrace.service.planning import plan_query
 from headrace.service.project import query_named
 from headrace.service.rows import Rows, rows_of
@@ -82,7 +82,7 @@ def _reference(project: Project, plan: LogicalPlan, on_data: OnData | None) -> p
                 f'stream "{name}" never ends, so there is no batch answer to compare with',
                 hint="The reference reads files and generator streams.",
             )
-        generated = isinstance(stream.source, GeneratorSource)
-        folder = materialise_stream(project, stream, on_data) if generated else None
-        tables[name] = load_stream(stream, root, folder)
+        if isinstance(stream.source, GeneratorSource):
+            materialise_stream(project, stream, on_data)
+        tables[name] = load_stream(as_files(project, stream), root, None)
     return evaluate(plan, tables)

@@ -183,6 +183,7 @@ class Runner:
             job.id, job.query, job.site, job.fingerprint, "drained" if drain else "running", self._now()
         )
         self._note(Progress(job.id, JobState.STARTING))
+        self._watch(self.snapshot())
         make_folders(context, results=self._writes_files(job))
         try:
             self._executor.start(job, context, drain=drain)

@@ -20,13 +20,13 @@ from headrace.sql.place import Source
 from headrace.sql.spans import interval_micros
 
 _CQL_REFUSED = {
-    "ROWS": "windows of a number of rows, [ROWS n]",
+    "ROWS": "[ROWS n], a window of a number of rows,",
     "NOW": "the window [NOW]",
     "UNBOUNDED": "the window [UNBOUNDED]",
-    "PARTITION": "partitioned windows, [PARTITION BY ...]",
+    "PARTITION BY": "[PARTITION BY ...], a window for each key,",
 }
 _CQL_HINT = "Write [RANGE 5 MINUTES SLIDE 1 SECOND]."
-_TVF_REFUSED = {"CUMULATE": "cumulating windows, CUMULATE", "SESSION": "session windows, SESSION"}
+_TVF_REFUSED = {"CUMULATE": "the window function CUMULATE", "SESSION": "the window function SESSION"}
 _TVF_FORMS = {
     "HOP": "HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '5' MINUTES)",
     "TUMBLE": "TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTES)",
@@ -80,9 +80,22 @@ class _Extractor:
             elif self._is_table_function():
                 self._table_function()
             else:
-                self.kept.append(_as_name(self.tokens[self.at]))
+                self._keep(_as_name(self.tokens[self.at]))
                 self.at += 1
         return Extracted(self.kept, self.windows)
+
+    def _keep(self, token: Token) -> None:
+        """A quote doubled inside a text is that quote; the tokenizer gives two texts that touch."""
+        last = self.kept[-1] if self.kept else token
+        texts = token.token_type is TokenType.STRING and last.token_type is TokenType.STRING
+        quote = self.source.text[token.start : token.start + 1]
+        if texts and last.end + 1 == token.start and self.source.text[last.end] == quote:
+            text = f"{last.text}{quote}{token.text}"
+            self.kept[-1] = Token(
+                TokenType.STRING, text, last.line, token.col, last.start, token.end, last.comments
+            )
+        else:
+            self.kept.append(token)
 
     def _word(self, ahead: int = 0) -> str:
         index = self.at + ahead
@@ -184,8 +197,8 @@ class _Extractor:
         while self._word() == ",":
             self.at += 1
             if len(lengths) == count:
-                last = self.tokens[self.at]
-                place = self.source.span(last.start, last.end + 1)
+                extra = self._take(hint)
+                place = self.source.span(extra.start, extra.end + 1)
                 raise NotSupported(f"{name} with an offset is not supported", hint=hint, span=place)
             lengths.append(self._interval(hint))
         if len(lengths) < count:

@@ -1,7 +1,7 @@
 """FROM, WHERE and the window of one SELECT: everything below its grouping.
 
 The frame of a SELECT is opened first: names and windows are known then, and expressions can be bound. Reading
-it gives the plan: items joined, conditions on raw columns below the window, conditions on the window above it.
+it gives the plan: items joined, conditions on raw columns below the window, those on the window above it.
 
 A window is opened once. Where it is written next to the only stream of a SELECT it opens above the joins with
 tables, just as window(ts, ...) in GROUP BY does; where several items have windows, each opens under its item
@@ -78,7 +78,7 @@ def open_frame(select: exp.Select, env: Env, inherited: Inherited | None = None)
     alias = opening.alias if opening else ""
     in_place = opening is None
     scope = Scope(env.source, tuple(_names(i, len(items), in_place) for i in items), info, alias)
-    _check_window_columns(items, env)
+    _check_window_columns(items, opening, env)
     return Frame(select, env, items, scope, opening, form)
 
 
@@ -93,10 +93,12 @@ def _names(item: FromItem, count: int, in_place: bool) -> ScopeItem:
     return ScopeItem(item.alias, columns, window, item.pending is not None and item.form is Form.SQL)
 
 
-def _check_window_columns(items: Sequence[FromItem], env: Env) -> None:
+def _check_window_columns(items: Sequence[FromItem], opening: Opening | None, env: Env) -> None:
+    """A window adds its two columns; the rows must not have them already."""
     for item in items:
+        opens = item.pending is not None if opening is None else len(items) == 1
         clash = [c for c in (WINDOW_START, WINDOW_END) if c in item.plan.schema]
-        if item.plan.shape is Shape.STREAM and clash and (item.pending or len(items) == 1):
+        if opens and clash:
             message = f'"{item.alias}" has a column "{clash[0]}", which is a name of its window'
             raise env.source.error(item.node, message, "Rename the column in a subquery or in the stream.")
 
@@ -137,7 +139,8 @@ def _check_ranges(items: Sequence[FromItem], call: exp.Expr | None, env: Env) ->
     hint = "Add the slide: [RANGE 5 MINUTES SLIDE 1 SECOND]."
     if call is not None:
         hint = "Remove [RANGE ...]: GROUP BY window(...) has the window already."
-    raise env.source.error(ranged[0].node, "a [RANGE ...] without SLIDE is for joins of streams", hint)
+    message = "a [RANGE ...] without SLIDE is for joins of streams"
+    raise UserError(message, hint=hint, span=ranged[0].window_place)
 
 
 def _spark_opening(call: exp.Anonymous, items: Sequence[FromItem], env: Env) -> Opening:
@@ -202,8 +205,11 @@ def _inherited_opening(
 ) -> Opening:
     """A subquery without a window of its own, over the stream of the SELECT around it."""
     streams = [i for i in items if i.plan.shape is Shape.STREAM]
-    reads_same = len(streams) == 1 and isinstance(streams[0].plan, StreamScan)
-    if not reads_same or streams[0].plan.stream not in inherited.streams:  # type: ignore[union-attr]
+    if not streams:
+        hint = "Join with the table in FROM."
+        raise env.source.refusal(select, "a subquery that reads only tables is not supported here", hint)
+    plan = streams[0].plan
+    if len(streams) > 1 or not isinstance(plan, StreamScan) or plan.stream not in inherited.streams:
         message = "this subquery has no window of its own and reads another stream"
         raise env.source.error(select, message, "Add GROUP BY window(...) to it, the same as outside.")
     item = streams[0]
@@ -215,6 +221,7 @@ def read_frame(frame: Frame, where: Sequence[exp.Expr]) -> LogicalPlan:
     """The rows of the SELECT, in their windows if there are any."""
     pool, outer_on = _join_conditions(frame)
     binder = ScalarBinder(frame.env.source, frame.scope, "WHERE")
+    _check_aliases(frame, where)
     for node in where:
         pool.extend(conjuncts(binder.boolean(node, "WHERE")))
     in_place = frame.opening is None
@@ -223,6 +230,16 @@ def read_frame(frame: Frame, where: Sequence[exp.Expr]) -> LogicalPlan:
         return filtered(joined.plan, joined.rest)
     windowed = Window(joined.plan, frame.opening.time, frame.opening.spec)
     return filtered(windowed, joined.rest)
+
+
+def _check_aliases(frame: Frame, where: Sequence[exp.Expr]) -> None:
+    """WHERE comes before SELECT: the names the select list gives are not known in it."""
+    aliases = {str(n.alias).lower() for n in frame.select.expressions if isinstance(n, exp.Alias)}
+    for column in (c for node in where for c in node.find_all(exp.Column)):
+        if not column.table and column.name.lower() in aliases and not frame.scope.can_resolve(column):
+            message = f'"{column.name}" is an alias of the select list, which WHERE cannot use'
+            hint = "Repeat the expression, or use HAVING over groups."
+            raise frame.env.source.error(column, message, hint)
 
 
 def _join_conditions(frame: Frame) -> tuple[list[Expr], dict[str, tuple[Expr, ...]]]:

@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         for name in _NOT_CONSTANT
     },
     **{
-        name: (f"session windows, {name}, are not supported", "Use window(ts, '5 minutes', '1 second').")
+        name: (f"{name}, a session window, is not supported", "Use window(ts, '5 minutes', '1 second').")
         for name in ("session_window", "session")
     },
     "window_time": ("window_time is not supported", "Use window_end."),

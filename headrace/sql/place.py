@@ -7,6 +7,7 @@ first to the last offset found inside it. A span never leaves its first line: th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -43,9 +44,18 @@ class Source:
         while found is not None:
             offsets = _offsets(found)
             if offsets is not None:
-                return self.span(offsets[0], self._closed(found, offsets[1]))
+                return self.span(self._opened(found, offsets[0]), self._closed(found, offsets[1]))
             found = found.parent
         return self.span(0, len(self.text))
+
+    def _opened(self, node: exp.Expr, start: int) -> int:
+        """Where the words in front of a node begin, which the parser does not keep either."""
+        for kind in type(node).__mro__:
+            words = _LEADING.get(kind)
+            if words is not None:
+                found = re.search(rf"(?:{words})\s*$", self.text[:start], re.IGNORECASE)
+                return start if found is None else found.start()
+        return start
 
     def _closed(self, node: exp.Expr, end: int) -> int:
         """A call ends with its parenthesis, which the parser does not keep."""
@@ -61,6 +71,34 @@ class Source:
 
     def refusal(self, node: exp.Expr, message: str, hint: str = "") -> NotSupported:
         return NotSupported(message, hint=hint, span=self.span_of(node))
+
+
+_LEADING: dict[type[object], str] = {
+    exp.Select: r"\bSELECT(?:\s+DISTINCT)?",
+    exp.SetOperation: r"\bSELECT",
+    exp.Subquery: r"\(\s*SELECT",
+    exp.Exists: r"\bEXISTS\s*\(\s*SELECT",
+    exp.Case: r"\bCASE(?:\s+WHEN)?",
+    exp.If: r"\bIF\s*\(",
+    exp.Cast: r"\bCAST\s*\(",
+    exp.Extract: r"\bEXTRACT\s*\(\s*\w+\s+FROM",
+    exp.Order: r"\bORDER\s+BY",
+    exp.Limit: r"\bLIMIT",
+    exp.Offset: r"\bOFFSET",
+    exp.Qualify: r"\bQUALIFY",
+    exp.Having: r"\bHAVING",
+    exp.Lateral: r"\bLATERAL(?:\s+VIEW)?(?:\s*\(\s*SELECT)?",
+    exp.Values: r"\bVALUES\s*\(",
+    exp.Rollup: r"\bROLLUP\s*\(",
+    exp.Cube: r"\bCUBE\s*\(",
+    exp.GroupingSets: r"\bGROUPING\s+SETS\s*\(\s*\(",
+    exp.With: r"\bWITH(?:\s+RECURSIVE)?",
+    exp.Not: r"\bNOT|!",
+    exp.Neg: "-",
+    exp.Paren: r"\(",
+    exp.Alias: r"\b(?:NULL|TRUE|FALSE|INTERVAL\s+\S+(?:\s+\w+)?)\s+AS",
+}
+"""The words a node begins with, where they are no names or literals."""
 
 
 def _offsets(node: exp.Expr) -> tuple[int, int] | None:

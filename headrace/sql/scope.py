@@ -124,6 +124,11 @@ class Scope:
         name = node.name.lower()
         return [(i.alias, v) for i in items for v in i.columns if v.name.lower() == name]
 
+    def shown_name(self, node: exp.Column) -> str:
+        """What a column is called where it was declared."""
+        found = [] if window_name(node) is not None else self._matches(node)
+        return found[0][1].name if found else window_name(node) or str(node.name)
+
     def star(self, node: exp.Expr, alias: str = "") -> list[tuple[str, ColumnRef]]:
         """All columns, or all of one item: what `*` and `a.*` stand for."""
         items = [i for i in self.items if not alias or i.alias.lower() == alias.lower()]

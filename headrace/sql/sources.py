@@ -13,6 +13,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from headrace.catalog.model import Stream, Table
+from headrace.errors import Span
 from headrace.ids import did_you_mean
 from headrace.plan.logical import LogicalPlan, Shape, StreamScan, TableScan, WindowSpec
 from headrace.sql.extensions import Form, WindowClause
@@ -61,6 +62,7 @@ class FromItem:
     time: str = ""
     range: int | None = None
     """A CQL range without a slide: how long a row can be joined with later ones."""
+    window_place: Span | None = None
     outer: bool = False
     on: exp.Expr | None = None
 
@@ -87,6 +89,9 @@ def from_items(select: exp.Select, env: Env) -> tuple[FromItem, ...]:
 def _check_aliases(items: list[FromItem], env: Env) -> None:
     seen: set[str] = set()
     for item in items:
+        if "." in item.alias:
+            hint = "Plan columns are called alias.column; choose a name without a dot."
+            raise env.source.error(item.node, f'the alias "{item.alias}" has a dot', hint)
         if not item.alias and len(items) > 1:
             hint = "Write (SELECT ...) AS name."
             raise env.source.error(item.node, "a subquery next to other FROM items needs a name", hint)
@@ -116,7 +121,8 @@ def _joined(join: exp.Join, env: Env) -> FromItem:
 def _check_parts(node: exp.Expr, known: set[str], env: Env) -> None:
     for part, value in node.args.items():
         if part not in known and value:
-            raise env.source.refusal(node, f"{part.rstrip('_').upper()} in FROM is not supported")
+            name = {"pivots": "PIVOT", "sample": "TABLESAMPLE"}.get(part, part.rstrip("_").upper())
+            raise env.source.refusal(node, f"{name} in FROM is not supported")
 
 
 def _item(node: exp.Expr, env: Env) -> FromItem:
@@ -211,7 +217,7 @@ def _with_window(item: FromItem, clause: WindowClause, env: Env) -> FromItem:
         time = _descriptor(item, clause.time, env, clause)
     if clause.slide is None:
         window_spec(clause.range, clause.range, place)
-        return replace(item, range=clause.range, time=time, form=clause.form)
+        return replace(item, range=clause.range, time=time, form=clause.form, window_place=place)
     spec = window_spec(clause.range, clause.slide, place)
     return replace(item, pending=spec, time=time, form=clause.form)
 

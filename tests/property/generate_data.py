@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -27,8 +28,9 @@ ARROW = {
 }
 KEYS = ("red", "green", "it's", "")
 LABELS = ("north", "south", "ünï", "a\\b")
-STARTS = (0, int(datetime(2024, 2, 28, 23, 59, tzinfo=UTC).timestamp()), 1_000_000_007)
-"""The first second there is, one shortly before a leap day, and one that is no multiple of anything."""
+STARTS = (1, int(datetime(2024, 2, 28, 23, 59, tzinfo=UTC).timestamp()), 1_000_000_007)
+"""Just after the epoch, which Spark takes for the first watermark (windows reach back before it); shortly
+before a leap day; and one that is no multiple of anything."""
 OPTIONAL = {"n": DataType.INT, "x": DataType.BIGINT, "flag": DataType.BOOLEAN}
 
 
@@ -115,7 +117,7 @@ def _value(rng: random.Random, column: str) -> object:
 def _split(rng: random.Random, rows: list[dict[str, object]]) -> list[list[dict[str, object]]]:
     cuts = sorted(rng.randrange(len(rows) + 1) for _ in range(rng.randrange(6)))
     ends = [0, *cuts, len(rows)]
-    return [rows[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [rows[a:b] for a, b in pairwise(ends)]
 
 
 def _table(stream: Stream, rows: list[dict[str, object]]) -> pa.Table:

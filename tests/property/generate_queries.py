@@ -29,6 +29,10 @@ NEAR = 8
 """Seconds: the longest range of a join."""
 
 
+Window = tuple[int, int, str]
+"""Range and slide in seconds, and the form it is written in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A query and its world. `batches` holds, per stream, the rows in order of arrival."""
@@ -84,7 +88,7 @@ class _Writer:
         options = [f"{at}k", f"upper({at}k)", f"concat({at}k, '-')", f"length({at}k)", f"{at}g IS NULL"]
         options += [f"{at}v / {at}g", f"sqrt({at}v)", f"ln({at}v)", f"exp({at}v / 100)", f"power({at}v, 2)"]
         options += [f"substring({at}k, 2, 2)", f"{at}k LIKE '%e%'", f"{at}ts + INTERVAL '90' SECOND"]
-        options += [f"second({at}ts)", f"date_trunc('minute', {at}ts)", f"{at}k IN ('red', 'it''s')"]
+        options += [f"second({at}ts)", f"date_trunc('minute', {at}ts)", f"{at}k IN ('red', 'it\\'s')"]
         options += [f"NOT {at}flag", f"{at}flag OR {at}v > 0"] if self.has(stream, "flag") else []
         return self.pick(options)
 
@@ -97,7 +101,7 @@ class _Writer:
         return self.pick(options)
 
     def key(self) -> str:
-        return self.rng.choice(KEYS).replace("'", "''")
+        return self.rng.choice(KEYS).replace("'", "\\'")
 
     def where(self, stream: str, at: str, probability: float = 0.5) -> str:
         parts = [self.condition(stream, at) for _ in range(2) if self.chance(probability)]
@@ -133,37 +137,31 @@ class _Writer:
 
     # Windows.
 
-    def window(self) -> tuple[int, int]:
-        """Range and slide in seconds; often the range is no multiple of the slide."""
+    def window(self) -> Window:
+        """Often the range is no multiple of the slide."""
         slide = self.rng.choice((1, 2, 3, 5, 7, 10, 20))
-        size = self.pick_size(slide)
-        return size, slide
-
-    def pick_size(self, slide: int) -> int:
         longest = min(60, slide * 12)
-        return slide if self.chance(0.2) else self.rng.randrange(slide, longest + 1)
+        size = slide if self.chance(0.2) else self.rng.randrange(slide, longest + 1)
+        return size, slide, self.form()
 
-    def grouped(
-        self, stream: str, keys: list[str], shown: list[str], *, size: int, slide: int, form: str
-    ) -> str:
-        """A window aggregate in one of the three forms, without WHERE in the wrong place."""
-        where, having = self.where(stream, ""), self.having("")
-        ends = ["window_start", "window_end"] if form != "spark" else ["window.start AS window_start"]
-        ends += ["window.end AS window_end"] if form == "spark" else []
-        listed = ", ".join([*ends, *keys, *shown])
-        by = list(keys)
+    def grouped(self, stream: str, keys: list[str], shown: list[str], window: Window) -> str:
+        """A window aggregate in one of the three forms."""
+        size, slide, form = window
+        ends, by = ["window_start", "window_end"], list(keys)
         match form:
             case "spark":
                 source = stream
-                by.insert(0, f"window(ts, '{size} seconds', '{slide} seconds')")
+                ends = ["window.start AS window_start", "window.end AS window_end"]
+                by = [f"window(ts, '{size} seconds', '{slide} seconds')", *by]
             case "cql":
                 source = f"{stream} [RANGE {size} SECONDS SLIDE {slide} SECONDS]"
             case _:
                 lengths = f"INTERVAL '{slide}' SECOND, INTERVAL '{size}' SECOND"
                 source = f"TABLE(HOP(TABLE {stream}, DESCRIPTOR(ts), {lengths}))"
                 by = ["window_start", "window_end", *by]
+        listed = ", ".join([*ends, *keys, *shown])
         group = f" GROUP BY {', '.join(by)}" if by else ""
-        return f"SELECT {listed} FROM {source}{where}{group}{having}"
+        return f"SELECT {listed} FROM {source}{self.where(stream, '')}{group}{self.having('')}"
 
     def form(self) -> str:
         return self.pick(["spark", "cql", "hop"])
@@ -195,7 +193,8 @@ class _Writer:
                 text = item
                 continue
             other = items[self.rng.randrange(number)][1]
-            on = [f"{alias}.k = {other}.k", f"{alias}.g = {other}.g"]
+            keys = self.rng.choice((("k", "g"), ("k",), ("g",)))
+            on = [f"{alias}.{key} = {other}.{key}" for key in keys]
             on += [] if cql else [self.bounds(items[number - 1][1], alias)]
             on += [f"{alias}.v > {other}.v"] if self.chance(0.2) else []
             text += f" JOIN {item} ON {' AND '.join(on)}"
@@ -219,9 +218,8 @@ def _stateless(w: _Writer) -> str:
 
 
 def _window_aggregate(w: _Writer) -> str:
-    stream, (size, slide) = w.stream(), w.window()
-    keys = w.keys()
-    return w.grouped(stream, keys, w.aggregates(stream, ""), size=size, slide=slide, form=w.form())
+    stream = w.stream()
+    return w.grouped(stream, w.keys(), w.aggregates(stream, ""), w.window())
 
 
 def _stream_join(w: _Writer) -> str:
@@ -238,7 +236,7 @@ def _qualified(w: _Writer, items: list[tuple[str, str]]) -> tuple[str, str]:
 
 def _join_then_window(w: _Writer) -> str:
     text, items = w.joined(w.rng.choice((2, 2, 3)), cql=False)
-    size, slide = w.window()
+    size, slide, _ = w.window()
     stream, at = _qualified(w, items)
     shown = ["window.end AS at", f"{at}k AS k", *w.aggregates(stream, at)]
     timed = w.rng.choice(items)[1]
@@ -255,7 +253,7 @@ def _table_join(w: _Writer) -> str:
 
 
 def _table_join_then_window(w: _Writer) -> str:
-    stream, (size, slide) = w.stream(), w.window()
+    stream, (size, slide, _) = w.stream(), w.window()
     source, _ = w.with_table(stream)
     shown = ["window.end AS at", "d.label", "max(d.weight) AS heavy", *w.aggregates(stream, "s.")]
     window = f"window(s.ts, '{size} seconds', '{slide} seconds')"
@@ -265,9 +263,8 @@ def _table_join_then_window(w: _Writer) -> str:
 
 def _nested(w: _Writer) -> str:
     """An aggregate over the rows of an aggregate, in the same window."""
-    stream, (size, slide) = w.stream(), w.window()
-    inner_value = w.pick(["sum(v)", "max(v)", "count(*)", "avg(v)"])
-    inner = w.grouped(stream, ["k", "g"], [f"{inner_value} AS total"], size=size, slide=slide, form=w.form())
+    total = w.pick(["sum(v)", "max(v)", "count(*)", "avg(v)"])
+    inner = w.grouped(w.stream(), ["k", "g"], [f"{total} AS total"], w.window())
     outer = w.pick(["max(total)", "min(total)", "sum(total)", "avg(total)", "count(total)"])
     key = w.pick(["k", "g"])
     by = f"GROUP BY window_start, window_end, {key}"
@@ -280,16 +277,11 @@ def _window_join(w: _Writer) -> str:
     size = w.rng.randrange(slide, slide * 4)
     other = size + slide * w.rng.randrange(0, 4)
     form = w.form()
+    sizes = w.rng.sample((size, other), 2)
+    measures = [w.pick(["sum(v)", "avg(v)", "count(*)"]) for _ in sizes]
     halves = [
-        w.grouped(
-            w.stream(),
-            ["k"],
-            [f"{w.pick(['sum(v)', 'avg(v)', 'count(*)'])} AS m"],
-            size=s,
-            slide=slide,
-            form=form,
-        )
-        for s in w.rng.sample((size, other), 2)
+        w.grouped(w.stream(), ["k"], [f"{m} AS m"], (s, slide, form))
+        for s, m in zip(sizes, measures, strict=True)
     ]
     on = "a.k = b.k AND a.window_end = b.window_end" if form != "cql" or w.chance(0.5) else "a.k = b.k"
     where = " WHERE a.m > b.m" if w.chance(0.3) else ""
@@ -299,7 +291,7 @@ def _window_join(w: _Writer) -> str:
 
 def _correlated(w: _Writer) -> str:
     """Rows compared with an aggregate of their own window."""
-    stream, (size, slide) = w.stream(), w.window()
+    stream, (size, slide, _) = w.stream(), w.window()
     span = f"[RANGE {size} SECONDS SLIDE {slide} SECONDS]"
     own = w.pick(["max(p.v)", "avg(p.v)", "min(p.v)", "sum(p.v)"])
     match = w.pick([" WHERE p.k = r.k", " WHERE p.g = r.g AND p.v > -20", "", " WHERE p.v > 0"])

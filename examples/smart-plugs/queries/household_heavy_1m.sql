@@ -1,4 +1,4 @@
--- Alarm of the fuse box: plugs above 500 W, two minutes of readings or more.
+-- Alarm of the fuse box: 30 readings or more above 500 W within one minute.
 SELECT window.end AS at, house, household, count(*) AS heavy, max(value) AS peak
 FROM readings
 WHERE property = 'load' AND value > 500

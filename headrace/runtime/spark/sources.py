@@ -168,7 +168,10 @@ def known_rows(streams: Mapping[str, Stream], root: Path, generated: Path) -> di
 def _rows_of(source: FileSource | None) -> int | None:
     if source is None or source.format is not Format.PARQUET or "://" in source.path:
         return None
-    return sum(int(pq.read_metadata(path).num_rows) for path in input_files(source))
+    try:
+        return sum(int(pq.read_metadata(path).num_rows) for path in input_files(source))
+    except (OSError, pa.ArrowInvalid):
+        return None  # Spark will say what is wrong with the file.
 
 
 def input_files(source: FileSource) -> list[Path]:

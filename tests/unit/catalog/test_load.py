@@ -222,8 +222,9 @@ def test_default_site(tmp_path: Path, sites: str, default: str) -> None:
         "spark://h:7077",
         "k8s://https://h:6443",
         "sc://h",
-    ]
-    + ["sc://h:15002", "sc://h:15002/;use_ssl=true;token=x"],
+        "sc://h:15002",
+        "sc://h:15002/;use_ssl=true;token=x",
+    ],
 )
 def test_endpoints(tmp_path: Path, endpoint: str) -> None:
     assert (
@@ -309,7 +310,7 @@ queries:
 
 
 def test_durations_of_the_model_are_known_to_the_loader() -> None:
-    """A field that takes a duration and is missing from DURATION_KEYS would read a bare 10 as microseconds."""
+    """A duration that is missing from DURATION_KEYS would read a bare 10 as microseconds."""
     kinds: list[type[BaseModel]] = [
         model.Stream,
         model.Link,

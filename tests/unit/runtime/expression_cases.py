@@ -25,10 +25,42 @@ BIGINTS = [None, 0, 1, -1, 5, -7, 1000, TOP, BOTTOM, 2**53 + 1, 2**31]
 INTS = [None, 0, 1, -1, 3, 2**31 - 1, -(2**31)]
 FLOATS = [None, 0.0, 0.1, -1.5, math.nan, math.inf, 3.4028234663852886e38, 2.0**63, 1e-45]
 STRINGS = [None, "", " ", "abc", "ABC", "  padded ", "a%b", "a_b", "a\\b", "it's", 'say "x"', "line\nbreak"]
-STRINGS += ["\ttab", "héllo", "日本語", "🤦x", "${spark.app.name}", "\\", "%", "back\\\\slash", "ünïcode", "nul\0x"]
-PATTERNS = [None, "", "%", "_", "a%", "%b", "a_b", "a\\b", "a\\_b", "\\", "%\\%", "___", "line_break", "🤦_", "it's"]
+STRINGS += [
+    "\ttab",
+    "héllo",
+    "日本語",
+    "🤦x",
+    "${spark.app.name}",
+    "\\",
+    "%",
+    "back\\\\slash",
+    "ünïcode",
+    "nul\0x",
+]
+PATTERNS = [
+    None,
+    "",
+    "%",
+    "_",
+    "a%",
+    "%b",
+    "a_b",
+    "a\\b",
+    "a\\_b",
+    "\\",
+    "%\\%",
+    "___",
+    "line_break",
+    "🤦_",
+    "it's",
+]
 EPOCH = datetime(1970, 1, 1)
-INSTANTS = [None, EPOCH, EPOCH - timedelta(microseconds=1), EPOCH + timedelta(seconds=59, microseconds=999999)]
+INSTANTS = [
+    None,
+    EPOCH,
+    EPOCH - timedelta(microseconds=1),
+    EPOCH + timedelta(seconds=59, microseconds=999999),
+]
 INSTANTS += [datetime(1960, 2, 29, 23, 59, 59, 500000), datetime(2024, 2, 29, 12, 34, 56, 789012)]
 INSTANTS += [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(2024, 12, 31, 23, 0)]
 DAYS = [None, date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(1, 1, 1), date(9999, 12, 31)]
