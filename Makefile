@@ -13,6 +13,7 @@ DEMO   := examples/smart-plugs
 $(VENV)/.ready: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Headrace needs Python >= 3.11; set one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Making $(VENV): some minutes, once."
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-}}" \

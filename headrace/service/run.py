@@ -10,6 +10,7 @@ ends. A job that fails ends alone; the others go on, and the outcome names it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -28,6 +29,7 @@ __all__ = ["FILE_SINKS", "JobState", "Options", "Outcome", "Progress", "Runner",
 
 FILE_SINKS = frozenset({SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV})
 POLL_SECONDS = 0.5
+_STOP_AT_ONCE = 8
 
 
 class Clock(Protocol):
@@ -146,9 +148,8 @@ class Runner:
 
     def _prepare(self) -> None:
         """Refuse what cannot go well before anything is started; then clear what `--fresh` clears."""
+        refuse_foreign_results(self._project, PlacedPlan(tuple(self._jobs.values())))
         for job in self._jobs.values():
-            if self._writes_files(job):
-                check_results(self._context(job).results)
             if not self._options.fresh:
                 self._check_fingerprint(job)
         for job in self._jobs.values():
@@ -213,16 +214,30 @@ class Runner:
             )
 
     def _stop_all(self) -> None:
-        """Stop what still runs, each at a batch boundary; one that will not stop does not keep the others."""
-        for job_id in self._alive():
-            try:
-                self._executor.stop(job_id)
-                self._note(self._executor.progress(job_id))
-            except HeadraceError as error:
-                self._note(Progress(job_id, JobState.FAILED, error=error.render()))
+        """Stop what still runs, several at once: each has to wait for the end of its own batch."""
+        alive = self._alive()
+        with ThreadPoolExecutor(_STOP_AT_ONCE) as pool:
+            stopped = list(pool.map(self._stopped, alive))
+        for progress in stopped:
+            self._note(progress)
+
+    def _stopped(self, job_id: str) -> Progress:
+        """How a job stands after it was stopped; one that will not stop does not keep the others."""
+        try:
+            self._executor.stop(job_id)
+            return self._executor.progress(job_id)
+        except HeadraceError as error:
+            return Progress(job_id, JobState.FAILED, error=error.render())
 
     def _now(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def refuse_foreign_results(project: Project, placed: PlacedPlan) -> None:
+    """Raises UserError for a results folder that holds what Headrace did not put there."""
+    for job in placed.jobs:
+        if project.queries[job.query].sink.kind in FILE_SINKS:
+            check_results(job_context(project, job).results)
 
 
 def refuse_endless(project: Project, placed: PlacedPlan) -> None:

@@ -1,7 +1,8 @@
 """One `headrace run`, from the project to the outcome: plan, lock, data, engine, runner.
 
-Order matters: all that the user can have got wrong is found before anything is written, and the engine,
-which takes seconds to start, comes last.
+Order matters: wrong queries, endless streams and foreign results folders are found before anything is
+written. That a plan has changed is known only from the state file, so it is found by the runner, after the
+lock is taken and the data made. The engine, which takes seconds to start, comes last.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from headrace.service.data import OnData, materialise_all
 from headrace.service.layout import lock_file, own_folder, state_file
 from headrace.service.planning import plan_project
 from headrace.service.rows import Rows, rows_of
-from headrace.service.run import Options, Outcome, Runner, Snapshot, refuse_endless
+from headrace.service.run import Options, Outcome, Runner, Snapshot, refuse_endless, refuse_foreign_results
 from headrace.state.lock import RunLock
 from headrace.state.store import Store
 
@@ -77,6 +78,7 @@ def run_project(
     placed = plan_project(project, only)
     if options.drain:
         refuse_endless(project, placed)
+    refuse_foreign_results(project, placed)
     own_folder(project).mkdir(parents=True, exist_ok=True)
     with RunLock(lock_file(project)), Store(state_file(project)) as store:
         materialise_all(project, placed, watcher.data)

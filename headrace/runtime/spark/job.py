@@ -31,7 +31,7 @@ from headrace.runtime.spark.checkpoint import last_committed, seen_files
 from headrace.runtime.spark.compile import Compiler, is_stateful
 from headrace.runtime.spark.late import LateCounter
 from headrace.runtime.spark.observed import Observed
-from headrace.runtime.spark.publish import Publisher, file_format
+from headrace.runtime.spark.publish import Publisher, file_format, writer_options
 from headrace.runtime.spark.session import Session
 from headrace.runtime.spark.sources import (
     CLOSE,
@@ -179,8 +179,7 @@ class JobRun:
         try:
             writer = session.sql(text).writeStream.outputMode("append").queryName(self.job.id)
             writer = writer.format(file_format(kind)).option("path", str(context.state / "staging"))
-            if kind is SinkKind.CSV:
-                writer = writer.option("header", "true")
+            writer = writer.options(**writer_options(kind))
             if context.trigger:
                 writer = writer.trigger(processingTime=f"{context.trigger // 1000} milliseconds")
             return writer.option("checkpointLocation", str(self._checkpoint)).start()

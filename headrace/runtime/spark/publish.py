@@ -39,6 +39,19 @@ def file_format(kind: SinkKind) -> str:
     return kind.value if kind in (SinkKind.JSON, SinkKind.CSV) else SinkKind.PARQUET.value
 
 
+def writer_options(kind: SinkKind) -> dict[str, str]:
+    """Text formats as Spark writes them by default lose microseconds, and CSV the spaces around strings."""
+    exact = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+    match kind:
+        case SinkKind.JSON:
+            return exact
+        case SinkKind.CSV:
+            trims = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+            return {"header": "true", **trims, **exact}
+        case _:
+            return {}
+
+
 def _local(path: str) -> Path:
     parsed = urlparse(path)
     if parsed.scheme not in ("", "file"):

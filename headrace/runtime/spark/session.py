@@ -29,19 +29,22 @@ def settings(shuffle_partitions: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         # Jobs here are small and many: fewer log files to keep, no snapshots of long history.
         "spark.sql.streaming.minBatchesToRetain": "10",
+        # A query's text is the user's: `${...}` in it is not ours to replace.
+        "spark.sql.variable.substitute": "false",
         # The default polls an idle source a hundred times a second, for every query.
         "spark.sql.streaming.pollingDelay": "50ms",
     }
 
 
-def _static_settings(memory: str, logs: Path) -> dict[str, str]:
+def _static_settings(memory: str, logs: Path, java_options: str) -> dict[str, str]:
+    options = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} {java_options}".strip()
     return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.scheduler.mode": "FAIR",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": options,
         "spark.sql.warehouse.dir": str(logs / "warehouse"),
         "spark.sql.ui.explainMode": "simple",
         "spark.ui.showConsoleProgress": "false",
@@ -84,7 +87,8 @@ class Sessions:
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName("headrace")
-        every = _static_settings(self._memory, self._scratch) | settings(shuffle_partitions)
+        java_options = self._environ.get("HEADRACE_JAVA_OPTIONS", "")
+        every = _static_settings(self._memory, self._scratch, java_options) | settings(shuffle_partitions)
         for key, value in every.items():
             builder = builder.config(key, value)
         try:

@@ -91,6 +91,10 @@ class DuckWriter(ExprWriter):
         strange = f"(abs({base}) = 1e0) AND (isnan({exponent}) OR isinf({exponent}))"
         return f"(CASE WHEN ({strange}) THEN {self.double(math.nan)} ELSE pow({base}, {exponent}) END)"
 
+    def upper(self, value: str) -> str:
+        # DuckDB has the capital letter that German keeps for headlines; Spark, as most people, writes SS.
+        return f"upper(replace({value}, 'ß', 'SS'))"
+
     def pattern(self, e: Expr) -> str:
         return self.expr(e)
 

@@ -108,6 +108,9 @@ class SparkWriter(ExprWriter):
     def power(self, base: str, exponent: str) -> str:
         return f"power({base}, {exponent})"
 
+    def upper(self, value: str) -> str:
+        return f"upper({value})"
+
     def pattern(self, e: Expr) -> str:
         if isinstance(e, Literal) and e.value is not None:
             return self.string(str(e.value).replace("\\", "\\\\"))

@@ -16,6 +16,9 @@ agree, the text is shared, here; where they do not, each subclass spells our mea
   before 1 do not exist (so substring('abc', 0, 2) is 'a', and a negative length gives '');
 - NaN equals NaN and is larger than every number, -0.0 equals 0.0 (both engines agree).
 
+Known to differ: upper and lower of characters whose other case is several characters (ligatures, Greek with
+iota, I with a dot; not ß), of a final sigma, and of letters newer than an engine's Unicode tables.
+
 An argument that a text needs twice is written twice: the engines share common subexpressions.
 """
 
@@ -60,7 +63,6 @@ class ExprWriter(ABC):
             **dict.fromkeys(("and", "or"), self._logic),
             **dict.fromkeys(("floor", "ceil"), self._whole),
             **dict.fromkeys(("greatest", "least", "coalesce"), self._choose),
-            **dict.fromkeys(("upper", "lower"), self._plain),
             **dict.fromkeys(_PARTS, self._part),
             "/": self._divide,
             "%": self._remainder,
@@ -79,6 +81,8 @@ class ExprWriter(ABC):
             "log10": lambda c: self._inside("log10", "<=", c),
             "power": lambda c: self.power(*(self.as_type(a, T.DOUBLE) for a in c.args)),
             "nullif": self._nullif,
+            "upper": lambda c: self.upper(self.expr(c.args[0])),
+            "lower": lambda c: f"lower({self.expr(c.args[0])})",
             "trim": lambda c: f"trim(BOTH ' ' FROM {self.expr(c.args[0])})",
             "length": lambda c: f"CAST(length({self.expr(c.args[0])}) AS {self.type(T.INT)})",
             "concat": lambda c: f"({' || '.join(map(self.expr, c.args))})",
@@ -147,9 +151,6 @@ class ExprWriter(ABC):
         return f"CAST({text} AS {self.type(to)})"
 
     # Scalars that both engines spell alike.
-
-    def _plain(self, c: Call) -> str:
-        return f"{c.function}({', '.join(map(self.expr, c.args))})"
 
     def _arithmetic(self, c: Call) -> str:
         if c.type is T.TIMESTAMP:
@@ -368,6 +369,9 @@ class ExprWriter(ABC):
 
     @abstractmethod
     def power(self, base: str, exponent: str) -> str: ...
+
+    @abstractmethod
+    def upper(self, value: str) -> str: ...
 
     @abstractmethod
     def pattern(self, e: Expr) -> str:

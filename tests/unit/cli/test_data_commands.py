@@ -18,6 +18,7 @@ from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Executor
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service import session
+from headrace.state.lock import RunLock
 from tests.unit.cli.entry import COUNTS, PROJECT, Done, call, make_project, publish_counts, spawn
 
 Capture = pytest.CaptureFixture[str]
@@ -154,6 +155,30 @@ def test_drain_of_an_endless_stream_touches_nothing(tmp_path: Path, capsys: Capt
     assert done.code == 2
     assert '"beats" reads stream "endless"' in done.err
     assert sorted(p.name for p in folder.iterdir()) == ["headrace.yaml", "input"]
+
+
+def test_a_foreign_results_folder_is_refused_and_nothing_written(tmp_path: Path, capsys: Capture) -> None:
+    folder = make_project(tmp_path / "p")
+    publish_counts(folder, COUNTS)
+    done = call(capsys, "run", folder, "--drain", "--fresh", *FINITE)
+    assert done.code == 2
+    assert "did not write" in done.err
+    assert sorted(p.name for p in folder.iterdir()) == ["headrace.yaml", "input", "results"]
+    assert [p.name for p in (folder / "results" / "counts").iterdir()] == ["part-000000.json"]
+
+
+def test_two_runs_of_one_project_refuse_each_other(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_project(tmp_path / "p")
+    (folder / ".headrace").mkdir()
+    executor = FakeExecutor()
+    _use(monkeypatch, executor)
+    with RunLock(folder / ".headrace" / "run.lock"):
+        done = call(capsys, "run", folder, "--drain", *FINITE)
+    assert (done.code, executor.calls) == (2, [])
+    assert str(os.getpid()) in done.err
+    assert call(capsys, "run", folder, "--drain", *FINITE).code == 0
 
 
 def test_a_signal_stops_cleanly(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
