@@ -4,7 +4,7 @@ State on disk, all in the job's folder, each written whole and renamed:
     job.json          the fingerprint of the plan the checkpoint belongs to, before the first batch
     checkpoint/       Spark's own
     staging/          Spark's file sink; `published.json` says how much of it was given to the reader
-    close/<stream>/   the close mark of a stream: after it nothing of that stream is to come
+    closing.json      the input the streams were closed with; close/<stream>/ the mark that closes one
     late.json         late rows up to a batch
     finished.json     the input was drained and every window given
 """
@@ -27,7 +27,8 @@ from headrace.plan import logical as lp
 from headrace.plan.placed import Job
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.files import write_json
-from headrace.runtime.spark.checkpoint import last_committed, seen_files
+from headrace.runtime.spark.checkpoint import last_committed
+from headrace.runtime.spark.closing import Closing
 from headrace.runtime.spark.compile import Compiler, is_stateful
 from headrace.runtime.spark.late import LateCounter
 from headrace.runtime.spark.observed import Observed
@@ -35,13 +36,9 @@ from headrace.runtime.spark.publish import Publisher, file_format, writer_option
 from headrace.runtime.spark.session import Session
 from headrace.runtime.spark.sources import (
     CLOSE,
-    file_source,
-    input_files,
-    is_closed,
     known_rows,
     stream_view,
     table_view,
-    write_close_mark,
 )
 
 _POLL_SECONDS = 0.25
@@ -64,6 +61,9 @@ class JobRun:
         self._stateful = is_stateful(job.plan)
         self._streams = {name: context.streams[name] for name in lp.streams_of(job.plan)}
         self._generated = context.root / ".headrace" / "data"
+        self._closing = Closing(
+            self._streams, state=context.state, root=context.root, generated=self._generated
+        )
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._observed = Observed(job.id)
@@ -85,9 +85,9 @@ class JobRun:
                 f'query "{self.job.query}": stream "{endless[0]}" never ends, so it cannot be drained',
                 hint="Run without --drain and stop it with Ctrl-C.",
             )
-        if not any(is_closed(self._marks(name)) for name in self._streams):
+        if not self._closing.begun:
             return False
-        fresh = self._unseen_files()
+        fresh = self._closing.newcomers()
         if fresh or not self._drain:
             raise UserError(
                 f'query "{self.job.query}" was drained: its streams are closed',
@@ -102,9 +102,6 @@ class JobRun:
     def _finished_file(self) -> Path:
         return self._context.state / "finished.json"
 
-    def _marks(self, stream: str) -> Path:
-        return self._context.state / "close" / stream
-
     def _check_fingerprint(self) -> None:
         path = self._context.state / "job.json"
         if path.exists() and json.loads(path.read_text(encoding="utf-8"))["plan"] != self.job.fingerprint:
@@ -113,12 +110,6 @@ class JobRun:
                 "what it has kept does not fit the new plan",
                 hint="Use --fresh to start the query over, or undo the change.",
             )
-
-    def _unseen_files(self) -> list[Path]:
-        seen = seen_files(self._checkpoint)
-        sources = [file_source(s, self._context.root, self._generated) for s in self._streams.values()]
-        files = [f for source in sources if source is not None for f in input_files(source)]
-        return [f for f in files if f.resolve() not in seen and f not in seen]
 
     # -- start ------------------------------------------------------------------------------------
 
@@ -145,6 +136,7 @@ class JobRun:
             context.state / "staging", context.results if to_files else None, context.state, kind, taker
         )
         if self._drain:
+            self._close_early()
             self._observed.totals = known_rows(self._streams, context.root, self._generated)
         self._query = self._start(session, text)
         self._observed.state = JobState.RUNNING
@@ -166,7 +158,7 @@ class JobRun:
                     name=views[node],
                     root=self._context.root,
                     generated=self._generated,
-                    marks=self._marks(node.stream) if self._stateful else None,
+                    marks=self._closing.marks(node.stream) if self._stateful else None,
                 )
             elif isinstance(node, lp.TableScan):
                 views[node] = f"{prefix}_{node.table}"
@@ -212,26 +204,36 @@ class JobRun:
     def _drain_input(self) -> None:
         """Read the input to its end, close the streams, give what is still open."""
         self._settle()
-        if self._stopping.is_set():
-            return
-        if self._stateful:
-            self._observed.state = JobState.DRAINING
-            for name in self._streams:
-                write_close_mark(self._marks(name), self._streams[name].time)
-            last = max(s.watermark for s in self._streams.values()) // 1000 + 1
-            end = int(CLOSE.timestamp()) * 1000 - last
-            for _ in range(_CLOSE_TRIES):
-                self._settle()
-                if self._stopping.is_set() or (self._observed.watermark or 0) >= end * 1000:
-                    break
-                self._stopping.wait(_POLL_SECONDS)
-            else:
-                raise EngineError("the watermark did not reach the end of the closed streams")
-            self._settle()
+        if self._stateful and not self._stopping.is_set():
+            self._close_streams()
+            self._reach_the_end()
         if not self._stopping.is_set():
             self._query.stop()
             self._observe()
             write_json(self._finished_file, {"output_rows": self._publisher.done.rows})
+
+    def _close_early(self) -> None:
+        """Close with the last batch where that can be foreseen, rather than after it."""
+        if self._drain and self._stateful and not self._closing.done and self._closing.one_batch_left():
+            self._close_streams()
+
+    def _close_streams(self) -> None:
+        self._observed.state = JobState.DRAINING
+        self._closing.close()
+
+    def _reach_the_end(self) -> None:
+        """Until the watermark is where the close marks put it, and all it lets go has been given."""
+        delay = max(s.watermark for s in self._streams.values()) // 1000 + 1
+        end = int(CLOSE.timestamp()) * 1000 - delay
+        for _ in range(_CLOSE_TRIES):
+            self._settle()
+            if self._stopping.is_set():
+                return
+            if (self._observed.watermark or 0) >= end * 1000:
+                self._settle()
+                return
+            self._stopping.wait(_POLL_SECONDS)
+        raise EngineError("the watermark did not reach the end of the closed streams")
 
     def _settle(self) -> None:
         """Wait until the query has nothing left to do, watching it meanwhile."""
@@ -239,6 +241,7 @@ class JobRun:
             done: Future[None] = pool.submit(self._query.processAllAvailable)
             while not done.done():
                 self._observe()
+                self._close_early()
                 self._stopping.wait(_POLL_SECONDS)
                 if self._stopping.is_set():
                     self._query.stop()
