@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from headrace.cli.options import HERE, AsJson, Html, Only, ProjectPath, QueryName, Svg
-from headrace.cli.render import count, out, print_json, table, write_file
+from headrace.cli.render import count, out, print_json, table, write_files
 from headrace.service import picture
 from headrace.service.doctor import Check, examine, runnable
 from headrace.service.explain import Explanation, JobData, explain_plan, explain_query
@@ -134,10 +134,8 @@ def _reads(job: JobData) -> str:
 def _write_pictures(
     title: str, jobs: list[JobData] | list[Explanation], svg: Path | None, html: Path | None
 ) -> None:
-    if svg is not None:
-        write_file(svg, picture.svg(jobs))
-    if html is not None:
-        write_file(html, picture.html(title, jobs))
+    texts = {} if svg is None else {svg: picture.svg(jobs)}
+    write_files(texts if html is None else {**texts, html: picture.html(title, jobs)})
 
 
 def queries(project: ProjectPath = HERE, json: AsJson = False) -> int:

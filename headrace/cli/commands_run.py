@@ -11,6 +11,7 @@ from rich.text import Text
 from headrace.cli.live import run_table, totals, view
 from headrace.cli.options import HERE, AsJson, Limit, Only, ProjectPath, QueryName
 from headrace.cli.render import cell, err, out, print_json, table
+from headrace.errors import UserError
 from headrace.service.project import open_project
 from headrace.service.run import Options, Outcome
 from headrace.service.view import job_rows, run_data
@@ -37,10 +38,13 @@ def run(
     """Run the queries, until stopped or, with --drain, until the input is exhausted."""
     from headrace.service.session import Watcher, run_project
 
+    opened = open_project(project)
+    if not opened.queries:
+        raise UserError("the project has no queries to run", hint="Declare one under `queries`.")
     options = Options(drain=drain, fresh=fresh, master=master)
     with view(err(), quiet=json) as shown:
         watcher = Watcher(shown.show, shown.data, lambda _, rows: _print_console_rows(rows, as_json=json))
-        outcome = run_project(open_project(project), options, os.environ, only or (), watcher)
+        outcome = run_project(opened, options, os.environ, only or (), watcher)
     if json:
         print_json(run_data(outcome))
     else:

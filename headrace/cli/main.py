@@ -8,6 +8,7 @@ exit 130  interrupted
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -18,7 +19,7 @@ import typer
 
 from headrace.cli import commands_project, commands_run
 from headrace.cli.render import err, print_error, print_json
-from headrace.errors import HeadraceError, InternalError
+from headrace.errors import HeadraceError, InternalError, UserError
 from headrace.service.project import VERSION
 
 app = typer.Typer(
@@ -42,6 +43,22 @@ for _command in (
     commands_run.reference,
 ):
     app.command()(_command)
+
+
+_REFUSALS = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOSPC,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENAMETOOLONG,
+        errno.ELOOP,
+    }
+)
+"""What a file system says when it is not our fault. A file that is not there can be: that stays a bug."""
 
 
 def _print_version(asked: bool) -> None:
@@ -89,6 +106,11 @@ def _guarded(args: list[str]) -> int:
         return 130
     except BrokenPipeError:
         return 1
+    except OSError as error:
+        if error.errno not in _REFUSALS or not error.filename:
+            return _bug(error, as_json=as_json)
+        print_error(UserError(f"cannot use {error.filename}: {error.strerror}"), as_json=as_json)
+        return UserError.exit_code
     except Exception as error:
         return _bug(error, as_json=as_json)
 

@@ -91,11 +91,15 @@ def count(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-def write_file(path: Path, text: str) -> None:
-    """Raises UserError when the file cannot be written."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}", hint="Give a file in a folder that exists."
-        ) from error
+def write_files(texts: Mapping[Path, str]) -> None:
+    """Raises UserError when a file cannot be written; none is then, where that can be seen before."""
+    hint = "Give a file in a folder that exists."
+    for path in texts:
+        if path.is_dir() or not path.parent.is_dir():
+            reason = "it is a folder" if path.is_dir() else "there is no such folder"
+            raise UserError(f"cannot write {path}: {reason}", hint=hint)
+    for path, text in texts.items():
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror or error}", hint=hint) from error

@@ -1,7 +1,8 @@
 """The folders a job writes: made, marked as ours, and removed by `--fresh`.
 
 A results folder is only ever written or removed when Headrace made it, which a marker file in it says:
-a sink path that by mistake names a folder of somebody's own files is refused, never cleared.
+a sink path that by mistake names a folder of somebody's own files is refused, never cleared. The marker
+also names the job, since a second job in the same folder would take the first one's files for its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from headrace.errors import UserError
 from headrace.runtime.executor import JobContext
+from headrace.runtime.results import published
 
 MARKER = ".headrace"
 _TEXT = "Made by Headrace. `headrace run --fresh` removes this folder and all that is in it.\n"
@@ -27,12 +29,40 @@ def check_results(folder: Path) -> None:
         )
 
 
+def check_owner(context: JobContext) -> None:
+    """Raises UserError when another job writes its results here. A folder that was moved or copied to where
+    it is now belongs to no other job."""
+    marker = context.results / MARKER
+    lines = marker.read_text(encoding="utf-8").splitlines()[1:] if marker.is_file() else []
+    if len(lines) != 2:
+        return
+    folder, state = map(Path, lines)
+    if folder == context.results and state != context.state and state.exists():
+        raise UserError(
+            f"the results folder {context.results} belongs to another job",
+            detail=f"That job is kept in {state}.",
+            hint="Give the sink another path. If you have renamed the query, remove the folder first.",
+        )
+
+
+def check_orphans(context: JobContext) -> None:
+    """Raises UserError for results whose checkpoint is gone: new ones would be mixed with them."""
+    gone = not context.state.exists() and not _grave(context).exists()
+    if gone and published(context.results):
+        raise UserError(
+            f"{context.results} holds results of an earlier run, but what that run kept is gone",
+            detail=f"There is no folder {context.state}.",
+            hint="Use --fresh to start over, or move those files away.",
+        )
+
+
 def make_folders(context: JobContext, *, results: bool) -> None:
     """The job's own folder and, for file sinks, its marked results folder."""
     context.state.mkdir(parents=True, exist_ok=True)
     if results:
         context.results.mkdir(parents=True, exist_ok=True)
-        (context.results / MARKER).write_text(_TEXT)
+        text = f"{_TEXT}{context.results}\n{context.state}\n"
+        (context.results / MARKER).write_text(text, encoding="utf-8")
 
 
 def remove_folders(context: JobContext, *, results: bool) -> None:

@@ -10,11 +10,10 @@ import pyarrow as pa
 from headrace.catalog.model import GeneratorSource, Project, Query, RateSource
 from headrace.errors import UserError
 from headrace.plan.logical import LogicalPlan, streams_of, tables_of
-from headrace.runtime.compare import multiset_difference
+from headrace.runtime.compare import inexact_columns, multiset_difference
 from headrace.runtime.duckdb.load import load_stream, load_table
 from headrace.runtime.duckdb.reference import evaluate
 from headrace.runtime.results import read_results
-from headrace.service.approximate import approximate_columns
 from headrace.service.data import OnData, materialise_stream
 from headrace.service.layout import as_files, results_folder
 from headrace.service.planning import plan_query
@@ -56,7 +55,8 @@ def verify_results(project: Project, name: str, on_data: OnData | None = None) -
     plan = plan_query(project, query).plan
     got = _published(project, query, plan)
     expected = _reference(project, plan, on_data)
-    difference = multiset_difference(expected, got, approximate=approximate_columns(plan))
+    approximate, spread = inexact_columns(plan)
+    difference = multiset_difference(expected, got, approximate=approximate, spread=spread)
     return Verdict(
         name, not difference, expected.num_rows, got.num_rows, difference.text() if difference else ""
     )
@@ -69,6 +69,11 @@ def _published(project: Project, query: Query, plan: LogicalPlan) -> pa.Table:
             hint="Give it a parquet, json or csv sink.",
         )
     folder: Path = results_folder(project, query)
+    if not folder.is_dir():
+        raise UserError(
+            f'query "{query.name}" has no results: there is no folder {folder}',
+            hint=f"Run it first: headrace run --only {query.name}.",
+        )
     return read_results(folder, query.sink.kind, plan.schema)
 
 

@@ -9,20 +9,30 @@ ends. A job that fails ends alone; the others go on, and the outcome names it.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from headrace.catalog.model import Project, RateSource, SinkKind
-from headrace.errors import HeadraceError, UserError
-from headrace.plan.logical import streams_of
+from headrace.catalog.model import FileSource, GeneratorSource, Project, RateSource, SinkKind, Stream, Table
+from headrace.errors import HeadraceError, NotSupported, UserError
+from headrace.ids import fingerprint
+from headrace.plan.logical import streams_of, tables_of
 from headrace.plan.placed import Job, PlacedPlan
 from headrace.plan.steps import StartJob, diff
 from headrace.runtime.executor import ENDED, Executor, JobContext, JobState, Progress
-from headrace.service.folders import check_results, finish_removal, make_folders, remove_folders
-from headrace.service.layout import job_context
+from headrace.service.folders import (
+    check_orphans,
+    check_owner,
+    check_results,
+    finish_removal,
+    make_folders,
+    remove_folders,
+)
+from headrace.service.layout import job_context, results_folder
 from headrace.state.store import Store
 
 __all__ = ["FILE_SINKS", "JobState", "Options", "Outcome", "Progress", "Runner", "Snapshot", "Watched"]
@@ -148,10 +158,12 @@ class Runner:
 
     def _prepare(self) -> None:
         """Refuse what cannot go well before anything is started; then clear what `--fresh` clears."""
-        refuse_foreign_results(self._project, PlacedPlan(tuple(self._jobs.values())))
+        refuse_results(self._project, PlacedPlan(tuple(self._jobs.values())))
         for job in self._jobs.values():
             if not self._options.fresh:
                 self._check_fingerprint(job)
+                if self._writes_files(job):
+                    check_orphans(self._context(job))
         for job in self._jobs.values():
             clear = remove_folders if self._options.fresh else finish_removal
             clear(self._context(job), results=self._writes_files(job))
@@ -160,10 +172,15 @@ class Runner:
 
     def _check_fingerprint(self, job: Job) -> None:
         known = self._store.get(job.id)
-        if known is not None and known.fingerprint != job.fingerprint and self._context(job).state.exists():
+        if known is None or not self._context(job).state.exists():
+            return
+        before, after = known.fingerprint.split("-"), job_fingerprint(self._project, job).split("-")
+        names = ("plan", "input", "sink")
+        changed = [n for n, old, new in zip(names, before, after, strict=False) if old != new]
+        if changed:
             raise UserError(
-                f'the plan of query "{job.query}" has changed since its last run',
-                detail="Its checkpoint holds the state of the old plan, which the new one cannot read.",
+                f'the {" and the ".join(changed)} of query "{job.query}" has changed since its last run',
+                detail="Its checkpoint and results were made for what it was before.",
                 hint=f"Run it from the beginning with: headrace run --fresh --only {job.query}",
             )
 
@@ -181,16 +198,24 @@ class Runner:
     def _start(self, job: Job) -> None:
         context, drain = self._context(job), self._options.drain
         self._store.want(
-            job.id, job.query, job.site, job.fingerprint, "drained" if drain else "running", self._now()
+            job.id,
+            job.query,
+            job.site,
+            job_fingerprint(self._project, job),
+            "drained" if drain else "running",
+            self._now(),
         )
         self._note(Progress(job.id, JobState.STARTING))
         self._watch(self.snapshot())
-        make_folders(context, results=self._writes_files(job))
         try:
+            make_folders(context, results=self._writes_files(job))
             self._executor.start(job, context, drain=drain)
         except HeadraceError as error:
             self._refused += isinstance(error, UserError)
             self._note(Progress(job.id, JobState.FAILED, error=error.render()))
+        except Exception as error:  # A full disk, or what an engine throws: the other jobs go on.
+            reason = f"{type(error).__name__}: {error}"
+            self._note(Progress(job.id, JobState.FAILED, error=reason))
 
     def _observe(self) -> None:
         for job_id in self._alive():
@@ -233,11 +258,57 @@ class Runner:
         return self._clock().astimezone(UTC).isoformat(timespec="milliseconds")
 
 
-def refuse_foreign_results(project: Project, placed: PlacedPlan) -> None:
-    """Raises UserError for a results folder that holds what Headrace did not put there."""
+def job_fingerprint(project: Project, job: Job) -> str:
+    """Of all that a checkpoint and the results beside it were made for: the plan, the input, the sink.
+    Batch sizes are not in it: they may change between two runs."""
+    streams = [_stream_text(project, project.streams[name]) for name in sorted(streams_of(job.plan))]
+    tables = [_table_text(project, project.tables[name]) for name in sorted(tables_of(job.plan))]
+    query = project.queries[job.query]
+    sink = [query.sink.kind.value]
+    if query.sink.kind in FILE_SINKS:
+        sink.append(str(results_folder(project, query)))
+    return "-".join(
+        (job.fingerprint, fingerprint(json.dumps(streams + tables)), fingerprint(json.dumps(sink)))
+    )
+
+
+def _stream_text(project: Project, stream: Stream) -> str:
+    """Where rows come from. The engine knows files it has read by their absolute names."""
+    source = stream.source.model_dump(mode="json", exclude={"files_per_batch"})
+    if isinstance(stream.source, FileSource):
+        source["path"] = _absolute(project, stream.source.path)
+    about: dict[str, object] = {"columns": [(n, str(t)) for n, t in stream.columns.items()], "source": source}
+    if isinstance(stream.source, GeneratorSource):
+        about |= {"rate": stream.rate, "root": str(project.root.resolve())}
+    return json.dumps(about, sort_keys=True)
+
+
+def _table_text(project: Project, table: Table) -> str:
+    about = table.model_dump(mode="json")
+    if table.source is not None:
+        about["source"]["path"] = _absolute(project, table.source.path)
+    return json.dumps(about, sort_keys=True)
+
+
+def _absolute(project: Project, path: str) -> str:
+    return path if "://" in path else os.path.normpath(project.root.resolve() / path)
+
+
+def refuse_results(project: Project, placed: PlacedPlan) -> None:
+    """Raises UserError for a results folder that holds what Headrace did not put there, or another job's
+    results, and for a sink that would not keep all rows."""
     for job in placed.jobs:
-        if project.queries[job.query].sink.kind in FILE_SINKS:
-            check_results(job_context(project, job).results)
+        kind = project.queries[job.query].sink.kind
+        if kind in FILE_SINKS:
+            context = job_context(project, job)
+            check_results(context.results)
+            check_owner(context)
+        if kind is SinkKind.CSV and len(job.plan.schema.names) == 1:
+            raise NotSupported(
+                f'query "{job.query}" gives one column, which a csv sink cannot keep: a line with nothing '
+                "but NULL is not written",
+                hint="Select a second column, such as the window's end, or choose a json or parquet sink.",
+            )
 
 
 def refuse_endless(project: Project, placed: PlacedPlan) -> None:

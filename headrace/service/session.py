@@ -22,11 +22,12 @@ import pyarrow.parquet as pq
 from headrace.catalog.model import Project
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Executor
+from headrace.runtime.spark.fence import Fence
 from headrace.service.data import OnData, materialise_all
 from headrace.service.layout import lock_file, own_folder, state_file
 from headrace.service.planning import plan_project
 from headrace.service.rows import Rows, rows_of
-from headrace.service.run import Options, Outcome, Runner, Snapshot, refuse_endless, refuse_foreign_results
+from headrace.service.run import Options, Outcome, Runner, Snapshot, refuse_endless, refuse_results
 from headrace.state.lock import RunLock
 from headrace.state.store import Store
 
@@ -78,9 +79,11 @@ def run_project(
     placed = plan_project(project, only)
     if options.drain:
         refuse_endless(project, placed)
-    refuse_foreign_results(project, placed)
+    refuse_results(project, placed)
     own_folder(project).mkdir(parents=True, exist_ok=True)
     with RunLock(lock_file(project)), Store(state_file(project)) as store:
+        # An engine that a killed run left behind may still write; nothing is made or removed beside it.
+        Fence(own_folder(project)).clear()
         materialise_all(project, placed, watcher.data)
         executor = spark_executor(project, placed, environ, watcher.rows)
         signals = Signals()

@@ -50,13 +50,13 @@ class AggregateSet:
 
     def names(self, wanted: Sequence[tuple[str, Expr]], taken: set[str]) -> dict[str, str]:
         """Final names by mark: the alias of the select item that is exactly the call, else agg_N."""
-        taken = {*taken, WINDOW_START, WINDOW_END}
+        taken = {name.lower() for name in (*taken, WINDOW_START, WINDOW_END)}
         chosen: dict[str, str] = {}
         for alias, expr in wanted:
             mark = expr.name if isinstance(expr, ColumnRef) else ""
-            if mark.startswith(_MARK) and mark not in chosen and alias not in taken:
+            if mark.startswith(_MARK) and mark not in chosen and alias.lower() not in taken:
                 chosen[mark] = alias
-                taken.add(alias)
+                taken.add(alias.lower())
         for mark in self.calls.values():
             if mark not in chosen:
                 chosen[mark] = free_name("agg", taken)
@@ -65,7 +65,9 @@ class AggregateSet:
 
 
 def free_name(stem: str, taken: set[str]) -> str:
+    """stem_0, stem_1, ...: the first that is not taken. Engines do not tell names apart by case."""
     number = 0
+    taken = {name.lower() for name in taken}
     while f"{stem}_{number}" in taken:
         number += 1
     return f"{stem}_{number}"

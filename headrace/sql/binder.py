@@ -116,6 +116,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Escape: ("LIKE ... ESCAPE", ""),
     exp.IntDiv: ("DIV", "Write floor(a / b)."),
     exp.Bracket: ("access to an array or map, x[i],", "A column holds one value."),
+    exp.Dot: ("access to a field, f(x).y,", "The ends of a window are window.start and window.end."),
     exp.Exists: ("EXISTS (subquery)", "Join with the subquery instead."),
     exp.Tuple: ("a row value (a, b)", "Compare the columns one by one."),
     exp.IgnoreNulls: ("IGNORE NULLS", ""),

@@ -159,6 +159,9 @@ class _Extractor:
             place = self.source.span(clause.start, clause.end)
             hint = "Put the window behind the name of the stream, inside the subquery."
             raise NotSupported("a CQL window on a subquery is not supported", hint=hint, span=place)
+        if named.start in self.windows:
+            place = self.source.span(clause.start, clause.end)
+            raise UserError("a stream has one window", hint="Remove one of the two.", span=place)
         self.windows[named.start] = clause
 
     def _table_function(self) -> None:

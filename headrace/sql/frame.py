@@ -97,7 +97,7 @@ def _check_window_columns(items: Sequence[FromItem], opening: Opening | None, en
     """A window adds its two columns; the rows must not have them already."""
     for item in items:
         opens = item.pending is not None if opening is None else len(items) == 1
-        clash = [c for c in (WINDOW_START, WINDOW_END) if c in item.plan.schema]
+        clash = [c for c in item.plan.schema.names if c.lower() in (WINDOW_START, WINDOW_END)]
         if opens and clash:
             message = f'"{item.alias}" has a column "{clash[0]}", which is a name of its window'
             raise env.source.error(item.node, message, "Rename the column in a subquery or in the stream.")
@@ -106,7 +106,7 @@ def _check_window_columns(items: Sequence[FromItem], opening: Opening | None, en
 def _opening(
     select: exp.Select, items: Sequence[FromItem], env: Env, inherited: Inherited | None
 ) -> Opening | None:
-    call = group_window(select)
+    call = _group_window(select, env.source)
     windowed = [i for i in items if i.windowed]
     _check_ranges(items, call, env)
     if call is not None:
@@ -122,13 +122,14 @@ def _opening(
     return None
 
 
-def group_window(select: exp.Select) -> exp.Anonymous | None:
+def _group_window(select: exp.Select, source: Source) -> exp.Anonymous | None:
     """The window(...) call of GROUP BY."""
     group = select.args.get("group")
-    for node in group.expressions if group is not None else ():
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() == "window":
-            return node
-    return None
+    keys = [node.unnest() for node in group.expressions] if group is not None else []
+    calls = [k for k in keys if isinstance(k, exp.Anonymous) and str(k.this).lower() == "window"]
+    if len(calls) > 1:
+        raise source.refusal(calls[1], "a second window in GROUP BY is not supported", "One query for each.")
+    return calls[0] if calls else None
 
 
 def _check_ranges(items: Sequence[FromItem], call: exp.Expr | None, env: Env) -> None:

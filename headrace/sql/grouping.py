@@ -106,7 +106,8 @@ def _key(node: exp.Expr, frame: Frame, binder: ScalarBinder, outputs: Sequence[O
     whole = isinstance(inner, exp.Column) and window_name(inner) == "window"
     if isinstance(inner, exp.Column) and whole and frame.scope.window_of(inner) is not None:
         return None
-    if isinstance(inner, exp.Literal) and not inner.is_string:
+    number = inner.this if isinstance(inner, exp.Neg) else inner
+    if isinstance(number, exp.Literal) and not number.is_string:
         return _ordinal(inner, outputs, binder)
     bound = binder.bind(node)
     if bound.type is DataType.INTERVAL:
@@ -114,8 +115,8 @@ def _key(node: exp.Expr, frame: Frame, binder: ScalarBinder, outputs: Sequence[O
     return bound
 
 
-def _ordinal(node: exp.Literal, outputs: Sequence[Output], binder: ScalarBinder) -> Expr:
-    text = str(node.this)
+def _ordinal(node: exp.Expr, outputs: Sequence[Output], binder: ScalarBinder) -> Expr:
+    text = node.sql()
     position = int(text) if text.isdigit() else 0
     if not 1 <= position <= len(outputs):
         message = f"GROUP BY {text}: the select list has {len(outputs)} columns"
@@ -126,10 +127,12 @@ def _ordinal(node: exp.Literal, outputs: Sequence[Output], binder: ScalarBinder)
 
 
 def _key_name(key: Expr, outputs: Sequence[Output], taken: set[str]) -> str:
-    if isinstance(key, ColumnRef) and key.name not in taken:
+    """The column's own name, else an alias, else key_N. Engines do not tell names apart by case."""
+    taken = {name.lower() for name in taken}
+    if isinstance(key, ColumnRef) and key.name.lower() not in taken:
         return key.name
     for output in outputs:
-        if output.alias and output.expr == key and output.alias not in taken:
+        if output.alias and output.expr == key and output.alias.lower() not in taken:
             return output.alias
     return free_name("key", taken)
 

@@ -6,6 +6,7 @@ error in the query and not a NULL in the answer.
 
 from __future__ import annotations
 
+import math
 from datetime import date
 
 from sqlglot import exp
@@ -25,9 +26,12 @@ def number(node: exp.Literal, source: Source) -> Literal:
     if text.isdigit():
         return integer(int(text), node, source)
     try:
-        return Literal(float(text), DataType.DOUBLE)
+        value = float(text)
     except ValueError:
         raise source.error(node, f'"{text}" is not a number') from None
+    if math.isinf(value):
+        raise source.error(node, f"{text} does not fit a double")
+    return Literal(value, DataType.DOUBLE)
 
 
 def integer(value: int, node: exp.Expr, source: Source) -> Literal:

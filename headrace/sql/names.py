@@ -56,6 +56,9 @@ _NOT_CONSTANT = (
 )
 # fmt: on
 
+CLOCKS = frozenset({"current_timestamp", "current_date", "current_time", "localtimestamp"})
+"""What SQL lets stand without parentheses."""
+
 REFUSED: dict[str, tuple[str, str]] = {
     **{
         name: (f"the aggregate {name} is not supported", f"The aggregates: {', '.join(sorted(AGGREGATES))}.")

@@ -16,6 +16,8 @@ from headrace.plan.functions import unify
 from headrace.plan.types import DataType
 from headrace.sql import literals
 from headrace.sql.binder import ScalarBinder, binds
+from headrace.sql.names import CLOCKS, REFUSED
+from headrace.sql.place import offset_of
 from headrace.sql.scope import window_name
 
 _FALSE = Literal(False, DataType.BOOLEAN)
@@ -49,6 +51,8 @@ def _column(b: ScalarBinder, node: exp.Expr) -> Expr:
     alias = b.aliases.get(node.name.lower()) if not node.table else None
     if alias is not None and not b.scope.can_resolve(node):
         return replace(b, aliases={}).bind(alias)
+    if not node.table and node.name.lower() in CLOCKS and not b.scope.can_resolve(node):
+        raise b.source.refusal(node, *REFUSED[node.name.lower()])
     if window_name(node) == "window" and not _is_plain_column(b, node):
         hint = "Use window.start or window.end."
         raise b.source.error(node, '"window" is a pair of instants, not a value', hint)
@@ -63,8 +67,20 @@ def _is_plain_column(b: ScalarBinder, node: exp.Column) -> bool:
 def _literal(b: ScalarBinder, node: exp.Expr) -> Expr:
     assert isinstance(node, exp.Literal)
     if node.is_string:
+        _check_is_no_column(b, node)
         return Literal(str(node.this), DataType.STRING)
     return literals.number(node, b.source)
+
+
+def _check_is_no_column(b: ScalarBinder, node: exp.Literal) -> None:
+    """ "x" is a text in Spark and a column in standard SQL: where both make sense, the user must say."""
+    start = offset_of(node)
+    if start is None or b.source.text[start : start + 1] != '"':
+        return
+    if b.scope.can_resolve(exp.column(str(node.this))):
+        message = f'"{node.this}" in double quotes is a text, and a column has that name'
+        hint = f"Write `{node.this}` for the column, '{node.this}' for the text."
+        raise b.source.error(node, message, hint)
 
 
 @binds(exp.Boolean)

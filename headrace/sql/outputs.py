@@ -79,6 +79,9 @@ def _name(node: exp.Expr, position: int, scope: Scope) -> str:
 def _check_names(outputs: list[Output], source: Source) -> None:
     seen: set[str] = set()
     for output in outputs:
+        if output.name.startswith(("__", "#")) or not output.name.strip():
+            hint = "Such names are kept for Headrace itself; choose another alias."
+            raise source.error(output.node, f'"{output.name}" cannot be the name of a column', hint)
         if output.name.lower() in seen:
             hint = "Give one of them another name with AS."
             raise source.error(output.node, f'two columns of the result are called "{output.name}"', hint)

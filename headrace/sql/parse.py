@@ -6,6 +6,7 @@ to base 10, year(ts) through a date) would change what is said in messages and, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,12 +18,26 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from headrace.errors import NotSupported, Span, UserError
+from headrace.errors import NotSupported, UserError
 from headrace.sql.extensions import WindowClause, extract_windows
 from headrace.sql.place import Source
 
 _SHAPE = "A query is one SELECT ... FROM ...; streams, tables and sinks are declared in the project file."
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
+_NO_ITEM = frozenset(
+    {
+        TokenType.COMMA,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.HAVING,
+        TokenType.R_PAREN,
+        TokenType.SEMICOLON,
+    }
+)
+"""What no item of a list starts with."""
+_OPENS = frozenset({TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.L_PAREN})
+"""What the first item of a list follows."""
 
 
 class _Parser(SparkParser):
@@ -58,21 +73,23 @@ def _tokens(source: Source) -> list[Token]:
     try:
         tokens: list[Token] = Spark().tokenize(source.text)
     except TokenError:
-        place = _unclosed_quote(source)
-        raise UserError("a quoted text is not closed", hint="Add the closing quote.", span=place) from None
+        raise _unclosed(source) from None
     _check_single_statement(tokens, source)
     return tokens
 
 
-def _unclosed_quote(source: Source) -> Span:
-    """The last quote that opens something is the one without an end."""
-    opened, at = "", 0
-    for index, char in enumerate(source.text):
-        if opened:
-            opened = "" if char == opened else opened
-        elif char in "'\"`":
-            opened, at = char, index
-    return source.span(at, len(source.text))
+_QUOTED = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|(?P<open>/\*|['"`])""", re.DOTALL
+)
+
+
+def _unclosed(source: Source) -> UserError:
+    """The first quote or comment that has no end."""
+    found = next((m for m in _QUOTED.finditer(source.text) if m["open"]), None)
+    place = source.span(found.start() if found else 0, len(source.text))
+    if found is not None and found["open"] == "/*":
+        return UserError("a comment is not closed", hint="Add */.", span=place)
+    return UserError("a quoted text is not closed", hint="Add the closing quote.", span=place)
 
 
 def _check_single_statement(tokens: list[Token], source: Source) -> None:
@@ -96,11 +113,14 @@ def _check_start(tokens: list[Token], source: Source) -> None:
 
 
 def _check_commas(tokens: list[Token], source: Source) -> None:
-    """The parser lets `SELECT a, FROM s` pass; it is more likely a column that got lost."""
-    for token, after in pairwise(tokens):
-        if token.token_type is TokenType.COMMA and after.token_type is TokenType.FROM:
+    """The parser lets `SELECT a, FROM s` and `a,,b` pass; it is more likely a column that got lost."""
+    hint = "Remove it or add a column."
+    kinds = [*(token.token_type for token in tokens), TokenType.SEMICOLON]
+    for token, before, after in zip(tokens, [TokenType.COMMA, *kinds], kinds[1:], strict=False):
+        if token.token_type is TokenType.COMMA and (after in _NO_ITEM or before in _OPENS):
+            side = "follows" if after in _NO_ITEM else "stands before"
             place = source.span(token.start, token.end + 1)
-            raise UserError("nothing follows this comma", hint="Remove it or add a column.", span=place)
+            raise UserError(f"nothing {side} this comma", hint=hint, span=place)
 
 
 def _syntax_error(error: ParseError, source: Source) -> UserError:

@@ -65,12 +65,17 @@ def _bind(select: exp.Select, env: Env) -> tuple[LogicalPlan, _Items, Frame]:
 
 def _with_clauses(select: exp.Select, env: Env) -> Env:
     clause = select.args.get("with_")
+    seen: set[str] = set()
     for cte in clause.expressions if clause is not None else ():
         if cte.args["alias"].args.get("columns"):
             raise env.source.refusal(cte, "column names in WITH are not supported", "Use AS in its SELECT.")
         if not isinstance(cte.this, exp.Select):
             raise env.source.refusal(cte, f"{cte.this.key.upper()} is not supported")
-        env = replace(env, withs={**env.withs, str(cte.alias).lower(): env.bind_select(cte.this, env)})
+        name = str(cte.alias).lower()
+        if name in seen:
+            raise env.source.error(cte, f'WITH defines "{cte.alias}" twice', "Give one of them another name.")
+        seen.add(name)
+        env = replace(env, withs={**env.withs, name: env.bind_select(cte.this, env)})
     return env
 
 

@@ -24,6 +24,7 @@ from headrace.sql.spans import window_spec
 _Declared = TypeVar("_Declared", Stream, Table)
 _TABLE_PARTS = {"this", "alias"}
 _JOIN_PARTS = {"this", "on", "side", "kind"}
+_PART_NAMES = {"pivots": "PIVOT", "sample": "TABLESAMPLE", "db": "a database name"}
 _ONLY_STREAMS = "Put the window behind the name of a stream."
 
 
@@ -81,7 +82,9 @@ def from_items(select: exp.Select, env: Env) -> tuple[FromItem, ...]:
     if clause is None:
         hint = "A continuous query reads at least one stream: SELECT ... FROM a_stream."
         raise env.source.error(select, "this SELECT has no FROM", hint)
-    items = [_item(clause.this, env), *(_joined(join, env) for join in select.args.get("joins") or ())]
+    items = [_item(clause.this, env)]
+    for join in select.args.get("joins") or ():
+        items.append(_joined(join, items, env))
     _check_aliases(items, env)
     return tuple(items)
 
@@ -101,7 +104,7 @@ def _check_aliases(items: list[FromItem], env: Env) -> None:
         seen.add(item.alias.lower())
 
 
-def _joined(join: exp.Join, env: Env) -> FromItem:
+def _joined(join: exp.Join, before: list[FromItem], env: Env) -> FromItem:
     side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
     method = str(join.args.get("method") or "").upper()
     written = " ".join(word for word in (method, side, kind, "JOIN") if word)
@@ -114,14 +117,18 @@ def _joined(join: exp.Join, env: Env) -> FromItem:
     item = _item(join.this, env)
     if side == "LEFT" and item.plan.shape is not Shape.TABLE:
         hint = "LEFT JOIN keeps rows that find no row in a table; between streams use JOIN."
-        raise env.source.refusal(join.this, "an outer join between streams is not supported", hint)
+        message = "an outer join between streams is not supported"
+        if all(i.plan.shape is Shape.TABLE for i in before):
+            hint = "Put the stream first: FROM a_stream LEFT JOIN a_table ON ..."
+            message = "an outer join that keeps the rows of a table is not supported"
+        raise env.source.refusal(join.this, message, hint)
     return replace(item, outer=side == "LEFT", on=join.args.get("on"))
 
 
 def _check_parts(node: exp.Expr, known: set[str], env: Env) -> None:
     for part, value in node.args.items():
         if part not in known and value:
-            name = {"pivots": "PIVOT", "sample": "TABLESAMPLE"}.get(part, part.rstrip("_").upper())
+            name = _PART_NAMES.get(part, part.rstrip("_").upper())
             raise env.source.refusal(node, f"{name} in FROM is not supported")
 
 

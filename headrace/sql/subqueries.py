@@ -66,7 +66,7 @@ def compare_with_subqueries(frame: Frame, plan: LogicalPlan, conditions: Sequenc
 
 def _free_prefix(plan: LogicalPlan) -> str:
     """q0, q1, ...: the first that no column of the plan starts with."""
-    taken = {name.partition(".")[0] for name in plan.schema.names}
+    taken = {name.partition(".")[0].lower() for name in plan.schema.names}
     return next(f"q{n}" for n in range(len(taken) + 1) if f"q{n}" not in taken)
 
 
@@ -273,7 +273,8 @@ def _prefixed(
     """Names that no column around the subquery can have."""
     kept = [ColumnRef(c.name, c.type) for c in plan.schema if c.name in (WINDOW_START, WINDOW_END)]
     kept += [ColumnRef(name, key.type) for key, name in named.items()]
-    result = f"{prefix}.value" if "value" not in named.values() else f"{prefix}.result"
+    taken = {name.lower() for name in named.values()}
+    result = f"{prefix}.{'value' if 'value' not in taken else free_name('result', taken)}"
     items = (*((f"{prefix}.{c.name}", c) for c in kept), (result, value))
     on = tuple(
         (other, ColumnRef(f"{prefix}.{named[key]}", key.type))
@@ -286,10 +287,9 @@ def _named_keys(keys: Sequence[Expr]) -> dict[Expr, str]:
     named: dict[Expr, str] = {}
     for key in keys:
         if key not in named:
-            plain = isinstance(key, ColumnRef) and key.name not in named.values()
-            named[key] = (
-                key.name if plain and isinstance(key, ColumnRef) else free_name("key", {*named.values()})
-            )
+            taken = {WINDOW_START, WINDOW_END, *named.values()}
+            own = key.name if isinstance(key, ColumnRef) and key.name not in taken else ""
+            named[key] = own or free_name("key", taken)
     return named
 
 

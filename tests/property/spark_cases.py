@@ -17,12 +17,11 @@ from headrace.catalog.model import Query, SinkKind
 from headrace.errors import HeadraceError
 from headrace.plan.placed import Job
 from headrace.rewrite.driver import rewrite
-from headrace.runtime.compare import multiset_difference
+from headrace.runtime.compare import inexact_columns, multiset_difference
 from headrace.runtime.duckdb.reference import evaluate
 from headrace.runtime.executor import ENDED, JobContext, JobState
 from headrace.runtime.results import read_results
 from headrace.runtime.spark.executor import SparkExecutor
-from headrace.service.approximate import approximate_columns
 from headrace.sql.bind import bind_query
 from tests.property.generate_queries import Case, random_case
 from tests.spark.harness import context_of, with_files, write_batches
@@ -74,7 +73,8 @@ def _judge(executor: SparkExecutor, running: _Running) -> Outcome:
         problem = f"{progress.state}: {progress.error}"
     else:
         got = read_results(running.context.results, SinkKind.PARQUET, job.plan.schema)
-        difference = multiset_difference(expected, got, approximate=approximate_columns(job.plan))
+        approximate, spread = inexact_columns(job.plan)
+        difference = multiset_difference(expected, got, approximate=approximate, spread=spread)
         problem = difference.text() if difference else ""
         if not problem and progress.late_rows:
             problem = f"{progress.late_rows} rows counted as late; none was"

@@ -109,7 +109,8 @@ def test_a_drained_job_is_closed(executor: SparkExecutor, tmp_path: Path) -> Non
     first = drain(executor, aggregate(), context)
     again = drain(executor, aggregate(), context)
     assert again.output_rows == first.output_rows > 0
-    assert again.batch is None, "a second drain of the same input starts nothing"
+    assert again.notes == ("drained by an earlier run; nothing new",)
+    assert again.batch == first.batch
     with pytest.raises(UserError, match="was drained"):
         executor.start(Job("q", "q", "local", aggregate()), context, drain=False)
     write_batches(tmp_path / "in", batches[:1], first=9)

@@ -44,10 +44,12 @@ def load_table(table: Table, root: Path) -> pa.Table:
 
 def _read(source: FileSource, root: Path, schema: Schema, what: str) -> pa.Table:
     kind = SinkKind(source.format.value)
-    parts = [
-        read_file(f, kind, schema, header=source.header, delimiter=source.delimiter)
-        for f in _files(source, root, what)
-    ]
+    parts = []
+    for file in _files(source, root, what):
+        try:
+            parts.append(read_file(file, kind, schema, header=source.header, delimiter=source.delimiter))
+        except UnicodeDecodeError as error:
+            raise UserError(f"{what}: {file} is not UTF-8 text", detail=str(error)) from None
     whole = _concatenated(parts, schema)
     return _without_empty_texts(whole) if source.format is Format.CSV else whole
 

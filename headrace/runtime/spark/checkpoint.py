@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote, urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,11 @@ def _log_files(folder: Path) -> dict[int, Path]:
 
 def read_batch(checkpoint: Path, number: int) -> Batch | None:
     """A planned batch, None when the log does not have it (any more)."""
-    path = checkpoint / "offsets" / str(number)
-    if not path.exists():
+    try:
+        text = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8")
+    except FileNotFoundError:
         return None
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    lines = text.splitlines()[1:]
     watermark = int(json.loads(lines[0])["batchWatermarkMs"]) * 1000
     return Batch(number, watermark, tuple(_offset(line) for line in lines[1:]))
 
@@ -50,16 +52,40 @@ def source_files(checkpoint: Path, source: int) -> dict[Path, int]:
     """Every file a source has taken, with its log position."""
     found: dict[Path, int] = {}
     for _, path in sorted(_log_files(checkpoint / "sources" / str(source)).items()):
-        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-            entry = json.loads(line)
-            found[Path(unquote(urlparse(entry["path"]).path))] = int(entry["batchId"])
+        # Spark removes an entry that a compacted one holds too; it may do so while we read.
+        with contextlib.suppress(FileNotFoundError):
+            for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+                entry = json.loads(line)
+                found[Path(unquote(urlsplit(entry["path"]).path))] = int(entry["batchId"])
     return found
+
+
+def is_planned(checkpoint: Path) -> bool:
+    """Whether a batch is planned over all that the sources have taken. False while Spark asks one source
+    after the other what is new: some have answered, others have not."""
+    taken = {
+        source: max(source_files(checkpoint, source).values(), default=-1)
+        for source in _log_files(checkpoint / "sources")
+    }
+    newest = read_batch(checkpoint, max(_log_files(checkpoint / "offsets"), default=-1))
+    offsets = newest.offsets if newest is not None else ()
+    covered = {source: -1 if last is None else last for source, last in enumerate(offsets)}
+    return all(last <= covered.get(source, -1) for source, last in taken.items())
 
 
 def seen_files(checkpoint: Path) -> set[Path]:
     """Every file any source of the job has taken."""
     sources = _log_files(checkpoint / "sources")
     return {path for number in sources for path in source_files(checkpoint, number)}
+
+
+def planned_files(checkpoint: Path) -> set[Path]:
+    """Every file of a batch that is planned: its offsets are on disk, so nothing can take it back."""
+    newest = read_batch(checkpoint, max(_log_files(checkpoint / "offsets"), default=-1))
+    if newest is None:
+        return set()
+    taken = ((source_files(checkpoint, n), last) for n, last in enumerate(newest.offsets) if last is not None)
+    return {path for files, last in taken for path, position in files.items() if position <= last}
 
 
 def batch_files(checkpoint: Path, number: int) -> list[Path]:

@@ -3,7 +3,15 @@
 A close mark pushes the watermark to the end of time, so it must not be read before the last row. It may be
 read WITH the last rows: rows of one batch are never late to each other. So the streams are closed as soon
 as one batch can take all that is left of each of them, which saves the batches that a second round would
-cost. `closing.json` lists, before the first mark is written, the input the streams were closed with: a file
+cost. Three things make that unsafe, and then the job reads to the end first: a source whose files we may list
+otherwise than Spark does; a file that came since the start, which Spark may not have in its list yet; a batch
+that Spark is just planning, which may have asked the input before the mark came and asks for marks after.
+
+Each process that closes writes a mark of its own. A mark can be spent in vain: killed after the batch's
+output was committed and before the batch was, Spark does not run the batch again and forgets its watermark;
+and of two streams' watermarks a restart keeps only the lower one.
+
+`closing.json` lists, before the first mark is written, the input the streams were closed with: a file
 that is not in it came afterwards, and the job says so instead of dropping its rows as late.
 """
 
@@ -15,8 +23,8 @@ from pathlib import Path
 
 from headrace.catalog.model import FileSource, Stream
 from headrace.runtime.files import write_json
-from headrace.runtime.spark.checkpoint import seen_files
-from headrace.runtime.spark.sources import file_source, input_files, is_closed, write_close_mark
+from headrace.runtime.spark.checkpoint import is_planned, seen_files
+from headrace.runtime.spark.sources import file_source, input_files, is_plain, write_close_mark
 
 
 class Closing:
@@ -26,6 +34,8 @@ class Closing:
         self._list = state / "closing.json"
         found = {name: file_source(stream, root, generated) for name, stream in streams.items()}
         self._sources: dict[str, FileSource] = {n: s for n, s in found.items() if s is not None}
+        self._at_start = self._inputs()
+        self._closed: set[str] = set()
 
     def marks(self, stream: str) -> Path:
         """The folder of a stream's close mark."""
@@ -38,13 +48,11 @@ class Closing:
 
     @property
     def done(self) -> bool:
-        return all(is_closed(self.marks(name)) for name in self._streams)
+        """Whether this process has closed every stream."""
+        return self._closed == set(self._streams)
 
     def _inputs(self) -> dict[str, set[Path]]:
-        return {name: {f.resolve() for f in input_files(s)} for name, s in self._sources.items()}
-
-    def _seen(self) -> set[Path]:
-        return {path.resolve() for path in seen_files(self._checkpoint)}
+        return {name: set(input_files(source)) for name, source in self._sources.items()}
 
     def newcomers(self) -> list[Path]:
         """Input that came after the streams were closed."""
@@ -52,19 +60,23 @@ class Closing:
         return sorted(set().union(*self._inputs().values()) - closed_with)
 
     def one_batch_left(self) -> bool:
-        """Whether the next batch takes all that is left of every stream."""
-        seen = self._seen()
-        for name, files in self._inputs().items():
-            most = self._sources[name].files_per_batch
-            if most is not None and len(files - seen) > most:
-                return False
-        return True
+        """Whether the next batch takes all that is left of every stream, as far as can be known."""
+        limited = {name: s for name, s in self._sources.items() if s.files_per_batch is not None}
+        if not all(map(is_plain, limited.values())):
+            return False
+        inputs, seen = self._inputs(), seen_files(self._checkpoint)
+        left = {name: len(inputs[name] - seen) for name in limited}
+        few = all(left[name] <= (s.files_per_batch or 0) for name, s in limited.items())
+        return few and inputs == self._at_start and is_planned(self._checkpoint)
 
     def close(self) -> None:
-        """Close every stream; may be called again after a crash."""
+        """Close every stream; a second call of a process does nothing."""
         if not self.begun:
-            files = set[Path]().union(*self._inputs().values())
+            known = seen_files(self._checkpoint).union(*self._at_start.values())
+            files = known.intersection(set[Path]().union(*self._inputs().values()))
             write_json(self._list, sorted(map(str, files)))
         for name, stream in self._streams.items():
-            self.marks(name).mkdir(parents=True, exist_ok=True)
-            write_close_mark(self.marks(name), stream.time)
+            if name not in self._closed:
+                self.marks(name).mkdir(parents=True, exist_ok=True)
+                write_close_mark(self.marks(name), stream.time)
+                self._closed.add(name)

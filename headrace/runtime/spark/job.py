@@ -210,7 +210,12 @@ class JobRun:
         if not self._stopping.is_set():
             self._query.stop()
             self._observe()
-            write_json(self._finished_file, {"output_rows": self._publisher.done.rows})
+            outcome = {
+                "output_rows": self._publisher.done.rows,
+                "late_rows": self._late.total,
+                "batch": self._late.batch,
+            }
+            write_json(self._finished_file, outcome)
 
     def _close_early(self) -> None:
         """Close with the last batch where that can be foreseen, rather than after it."""
@@ -286,6 +291,8 @@ class JobRun:
         """Take over the outcome of the earlier run that drained this job."""
         data = json.loads(self._finished_file.read_text(encoding="utf-8"))
         self._observed.output_rows = int(data["output_rows"])
+        self._observed.late_rows = int(data["late_rows"])
+        self._observed.batch = int(data["batch"])
         self._observed.notes = ("drained by an earlier run; nothing new",)
         self._observed.state = JobState.FINISHED
 

@@ -6,11 +6,14 @@ many rows may count as one. So where Spark says that a batch dropped anything (o
 because we died before hearing of the batch) the batch's own files are read again and counted by the same
 rule that Spark drops by: the watermark in force was that of the batch before.
 
+A file that the user has taken away since is not counted: the number is then too low, and the job goes on.
+
 A row that missed at least one of its windows counts once, whatever windows it still reached.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +25,11 @@ from headrace.runtime.files import write_json
 from headrace.runtime.spark.checkpoint import batch_files, read_batch
 from headrace.runtime.spark.compile import Compiler, is_stateful
 from headrace.runtime.spark.session import Session
-from headrace.runtime.spark.sources import file_source, reader_options, schema_text
+from headrace.runtime.spark.sources import belongs, file_source, reader_options, schema_text
 from headrace.runtime.sqltext import SparkWriter
 
 _SQL = SparkWriter()
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class LateCounter:
         self._checkpoint = state / "checkpoint"
         self._ledger = state / "late.json"
         self._root, self._generated, self._prefix = root, generated, prefix
+        # The prefixes of two jobs may be alike (`a-b` and `a_b`), and each counts in its own thread.
+        self._own = f"{prefix}_late_{next(_numbers)}"
         self.batch, self.total = self._load()
 
     def _load(self) -> tuple[int, int]:
@@ -108,7 +114,7 @@ class LateCounter:
         views: dict[lp.StreamScan | lp.TableScan, str] = {}
         for node in lp.nodes(point.rows):
             if isinstance(node, lp.StreamScan):
-                views[node] = f"{self._prefix}_late_{node.stream}"
+                views[node] = f"{self._own}_{node.stream}"
                 if not self._register(node, files, views[node]):
                     return 0
             elif isinstance(node, lp.TableScan):
@@ -123,11 +129,12 @@ class LateCounter:
         source = file_source(stream, self._root, self._generated)
         if source is None:
             return False
-        base = Path(source.path)
-        mine = [str(f) for f in files if f == base or f.parent == base or f.match(source.path)]
+        mine = [str(f) for f in files if belongs(f, source) and f.exists()]
         if not mine:
             return False
         reader = self._session.read.schema(schema_text(stream.schema_)).format(source.format.value)
-        rows = reader.options(**reader_options(source)).load(mine)
+        # These are names, not patterns, whatever characters they have.
+        reader = reader.options(**reader_options(source)).option("__globPaths__", "false")
+        rows = reader.load(mine)
         rows.where(f"{_SQL.name(scan.time)} IS NOT NULL").createOrReplaceTempView(name)
         return True

@@ -7,10 +7,12 @@ must name the same master; `sc://` sites are remote and independent.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from headrace.catalog.redact import redact
 from headrace.errors import EngineError, NotSupported, UserError
@@ -19,6 +21,9 @@ from headrace.runtime.java import find_java
 Session = Any
 """A classic or Connect SparkSession: the same methods, different classes."""
 
+_CONNECT_PORT = 15002
+_PATIENCE = 5.0
+"""Seconds in which a Spark Connect server must take a connection."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -41,8 +46,6 @@ def _static_settings(memory: str, logs: Path, java_options: str) -> dict[str, st
     return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.scheduler.mode": "FAIR",
         "spark.driver.extraJavaOptions": options,
         "spark.sql.warehouse.dir": str(logs / "warehouse"),
@@ -83,11 +86,15 @@ class Sessions:
         java = find_java(self._environ)
         os.environ["JAVA_HOME"] = str(java.home)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).appName("headrace")
         java_options = self._environ.get("HEADRACE_JAVA_OPTIONS", "")
+        if master.startswith("local"):
+            # Nobody else has to reach this driver; workers of a cluster do.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            builder = builder.config("spark.driver.host", "127.0.0.1")
+            builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         every = _static_settings(self._memory, self._scratch, java_options) | settings(shuffle_partitions)
         for key, value in every.items():
             builder = builder.config(key, value)
@@ -105,6 +112,9 @@ class Sessions:
         from pyspark.sql.connect.session import SparkSession
 
         try:
+            # The client itself would go on trying for minutes.
+            where = urlparse(address)
+            socket.create_connection((where.hostname, where.port or _CONNECT_PORT), _PATIENCE).close()
             session: Session = SparkSession.builder.remote(address).create()
             _ = session.version
         except Exception as error:

@@ -10,9 +10,11 @@ depend on the query, and would drop the close mark, whose other columns are NULL
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +33,9 @@ LAST = "TIMESTAMP '9999-12-01 00:00:00'"
 """Rows from here on are close marks; no event can be so late."""
 _BARRIER = "spark_partition_id() >= 0"
 _FOREVER = "36500d"
+_PATTERN = frozenset("*?[]{}\\")
+_FILE_URL = re.compile(r"file:(?://)?(?=/)")
+_CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
 def schema_text(schema: Schema) -> str:
@@ -47,11 +52,12 @@ def reader_options(source: FileSource) -> dict[str, str]:
 
 
 def file_source(stream: Stream, root: Path, generated: Path) -> FileSource | None:
-    """The files a stream is read from, absolute; None for a source that has none."""
+    """The files a stream is read from, absolute and without `..`, as Spark's log has them; None for a
+    source that has none."""
     match stream.source:
         case FileSource():
-            path = stream.source.path
-            absolute = path if "://" in path or Path(path).is_absolute() else str(root / path)
+            path = _FILE_URL.sub("", stream.source.path)
+            absolute = path if "://" in path else os.path.normpath(root / path)
             return stream.source.model_copy(update={"path": absolute})
         case GeneratorSource():
             return FileSource(
@@ -69,17 +75,35 @@ def _read_stream(session: Session, stream: Stream, root: Path, generated: Path) 
         assert isinstance(stream.source, RateSource)
         rate = session.readStream.format("rate").option("rowsPerSecond", stream.source.rows_per_second)
         return rate.load()
-    if "://" not in source.path and "*" not in source.path and not Path(source.path).exists():
-        raise UserError(
-            f'stream "{stream.name}": there is no folder {source.path}',
-            hint="Create it, or correct `path` in headrace.yaml; files may be added while the query runs.",
-        )
+    _check_path(stream.name, source.path, root)
     reader = session.readStream.schema(schema_text(stream.schema_)).format(source.format.value)
     # Spark forgets files a week older than the newest one it has seen; we must read them all.
     reader = reader.options(**reader_options(source)).option("maxFileAge", _FOREVER)
     if source.files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_batch)
     return reader.load(source.path)
+
+
+def is_pattern(path: str) -> bool:
+    """Whether Spark takes the path for a pattern of names rather than for a name."""
+    return bool(_PATTERN & set(path))
+
+
+def _check_path(stream: str, path: str, root: Path) -> None:
+    """Raises UserError for a path that Spark would find nothing at, or read otherwise than it is meant."""
+    if "://" in path:
+        return
+    named = next((p for p in (str(root), path) if is_pattern(p) and Path(p).exists()), None)
+    if named is not None:
+        raise UserError(
+            f'stream "{stream}": Spark takes {named} for a pattern, not for the folder of that name',
+            hint="Rename the folder: a name must have none of * ? [ ] { } \\.",
+        )
+    if not is_pattern(path) and not Path(path).exists():
+        raise UserError(
+            f'stream "{stream}": there is no folder {path}',
+            hint="Create it, or correct `path` in headrace.yaml; files may be added while the query runs.",
+        )
 
 
 def stream_view(
@@ -97,8 +121,11 @@ def stream_view(
     rows = _read_stream(session, stream, root, generated).select(*map(_SQL.name, scan.columns.names))
     if marks is not None:
         marks.mkdir(parents=True, exist_ok=True)
-        close = session.readStream.schema(f"{time} TIMESTAMP").format("parquet").load(str(marks))
-        rows = rows.unionByName(close, allowMissingColumns=True)
+        # All columns, though a mark holds only the time: Parquet fills in NULLs at run time. NULLs written
+        # into the plan would be folded into the join conditions of a batch that has only marks of a stream,
+        # and the other stream's rows of that batch would match nothing.
+        close = session.readStream.schema(schema_text(scan.columns)).format("parquet").load(str(marks))
+        rows = rows.unionByName(close)
     rows = rows.where(f"{time} IS NOT NULL")
     if marks is not None:
         delay = -(-scan.watermark // 1000)
@@ -108,10 +135,8 @@ def stream_view(
 
 
 def write_close_mark(marks: Path, time: str) -> None:
-    """Close a stream: one row with the last event time there is. Whole, then renamed; once."""
-    final = marks / "close.parquet"
-    if final.exists():
-        return
+    """Close a stream (once more): one row with the last event time there is. Whole, then renamed."""
+    final = marks / f"close-{len(_marks(marks)):03d}.parquet"
     row = pa.table({time: pa.array([CLOSE], pa.timestamp("us", "UTC"))})
     staged = marks / "_close.tmp"
     pq.write_table(row, staged)
@@ -119,7 +144,11 @@ def write_close_mark(marks: Path, time: str) -> None:
 
 
 def is_closed(marks: Path) -> bool:
-    return (marks / "close.parquet").exists()
+    return bool(_marks(marks))
+
+
+def _marks(folder: Path) -> list[Path]:
+    return list(folder.glob("close-*.parquet"))
 
 
 def table_view(session: Session, scan: TableScan, table: Table, *, name: str, root: Path) -> None:
@@ -175,12 +204,48 @@ def _rows_of(source: FileSource | None) -> int | None:
 
 
 def input_files(source: FileSource) -> list[Path]:
-    """The files a local file source holds now; like Spark, without looking into sub-folders."""
-    base = Path(source.path)
-    if "*" in source.path:
-        first = next(i for i, part in enumerate(base.parts) if "*" in part)
-        roots = list(Path(*base.parts[:first]).glob(str(Path(*base.parts[first:]))))
+    """The files a local file source holds now: those of the folder and, as Spark has it, of its sub-folders
+    that are named `column=value`."""
+    if not is_pattern(source.path):
+        roots = [Path(source.path)]
     else:
-        roots = [base] if base.exists() else []
-    files = [p for path in roots for p in (path.iterdir() if path.is_dir() else [path])]
-    return sorted({p for p in files if p.is_file() and not p.name.startswith(("_", "."))})
+        roots = [path for pattern in patterns(source.path) for path in _matching(PurePath(pattern))]
+    return sorted({path for root in roots for path in _leaves(root)})
+
+
+def _matching(pattern: PurePath) -> Iterator[Path]:
+    first = next((i for i, part in enumerate(pattern.parts) if is_pattern(part)), len(pattern.parts) - 1)
+    return Path(*pattern.parts[:first]).glob(str(PurePath(*pattern.parts[first:])))
+
+
+def patterns(path: str) -> list[str]:
+    """Spark's pattern as patterns that Python knows: each `{a,b}` written out, `[^a]` as `[!a]`."""
+    choice = _CHOICE.search(path)
+    if choice is None:
+        return [path.replace("[^", "[!")]
+    before, after = path[: choice.start()], path[choice.end() :]
+    return [done for text in choice[1].split(",") for done in patterns(before + text + after)]
+
+
+def _leaves(path: Path) -> Iterator[Path]:
+    if path.is_file() and not path.name.startswith(("_", ".")):
+        yield path
+    elif path.is_dir():
+        for child in path.iterdir():
+            if child.is_file() or ("=" in child.name and not child.name.startswith(("_", "."))):
+                yield from _leaves(child)
+
+
+def belongs(path: Path, source: FileSource) -> bool:
+    """Whether a file that some source has read is one of this local source's."""
+    places = (path, *path.parents)
+    if not is_pattern(source.path):
+        return Path(source.path) in places
+    return any(place.match(pattern) for pattern in patterns(source.path) for place in places)
+
+
+def is_plain(source: FileSource) -> bool:
+    """Whether the source is a local folder of files and nothing else, so that we list what Spark lists."""
+    path = Path(source.path)
+    local = "://" not in source.path and not is_pattern(source.path) and path.is_dir()
+    return local and not any(child.is_dir() for child in path.iterdir())

@@ -49,8 +49,12 @@ def test_results_newest_last(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_results_before_any_run(tmp_path: Path, capsys: Capture) -> None:
-    done = call(capsys, "results", "counts", make_project(tmp_path / "p"), "--json")
-    assert (done.code, done.json["rows"], done.json["total"]) == (0, [], 0)
+    folder = make_project(tmp_path / "p")
+    done = call(capsys, "results", "counts", folder, "--json")
+    assert (done.code, done.json["hint"]) == (2, "Run it first: headrace run --only counts.")
+    (folder / "results" / "counts").mkdir(parents=True)
+    done = call(capsys, "results", "counts", folder, "--json")
+    assert (done.code, done.json["rows"], done.json["total"]) == (0, [], 0), "it ran, and gave nothing yet"
 
 
 def test_results_of_a_console_sink(tmp_path: Path, capsys: Capture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,29 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
 
 def test_an_empty_folder_may_be_taken(tmp_path: Path) -> None:
     folders.check_results(tmp_path)
+
+
+def test_results_whose_checkpoint_is_gone_are_not_mixed_with_new_ones(tmp_path: Path) -> None:
+    context = _used(tmp_path)
+    folders.check_orphans(context)
+    shutil.rmtree(context.state)
+    with pytest.raises(UserError, match="what that run kept is gone"):
+        folders.check_orphans(context)
+    folders.remove_folders(context, results=True)
+    folders.check_orphans(context)
+
+
+def test_another_jobs_results_are_left_alone(tmp_path: Path) -> None:
+    context = _used(tmp_path)
+    folders.check_owner(context)
+    other = replace(context, state=context.state.with_name("other"))
+    with pytest.raises(UserError, match="belongs to another job"):
+        folders.check_owner(other)
+    shutil.rmtree(context.state)
+    folders.check_owner(other)
+
+
+def test_a_copied_project_owns_its_results(tmp_path: Path) -> None:
+    _used(tmp_path / "first")
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    folders.check_owner(_context(tmp_path / "second"))

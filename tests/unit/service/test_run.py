@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from headrace.catalog.model import SinkKind
-from headrace.errors import EngineError, UserError
+from headrace.catalog.model import Format, Project, SinkKind
+from headrace.errors import EngineError, NotSupported, UserError
+from headrace.plan import logical as lp
+from headrace.plan.expr import ColumnRef
 from headrace.plan.placed import Job, PlacedPlan
+from headrace.plan.types import DataType
+from headrace.runtime.executor import JobContext
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service.folders import MARKER
-from headrace.service.run import Options, Runner, Snapshot, refuse_endless
+from headrace.service.run import Options, Runner, Snapshot, refuse_endless, refuse_results
 from headrace.state.store import Store
 from tests.unit.service.sample import Clock, placed, project, scan, sink
 
@@ -211,3 +216,71 @@ def test_an_endless_stream_cannot_be_drained(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r'query "b" reads stream "endless"'):
         refuse_endless(found, plan)
     refuse_endless(found, PlacedPlan(plan.jobs[:1]))
+
+
+def _with_stream(found: Project, **changes: object) -> Project:
+    changed = found.streams["files"].model_copy(update=changes)
+    return found.model_copy(update={"streams": {**found.streams, "files": changed}})
+
+
+def _changes(found: Project) -> dict[str, Project]:
+    source = found.streams["files"].source
+    json_sink = found.queries["a"].model_copy(update={"sink": sink(SinkKind.JSON)})
+    moved = found.queries["a"].model_copy(update={"sink": sink(SinkKind.PARQUET, "elsewhere")})
+    return {
+        "input path": _with_stream(found, source=source.model_copy(update={"path": "other"})),
+        "input format": _with_stream(found, source=source.model_copy(update={"format": Format.CSV})),
+        "input columns": _with_stream(found, columns=dict(reversed(found.streams["files"].columns.items()))),
+        "sink kind": found.model_copy(update={"queries": {"a": json_sink}}),
+        "sink path": found.model_copy(update={"queries": {"a": moved}}),
+    }
+
+
+@pytest.mark.parametrize("what", ["input path", "input format", "input columns", "sink kind", "sink path"])
+def test_what_a_checkpoint_was_made_for_may_not_change(tmp_path: Path, store: Store, what: str) -> None:
+    found, clock = project(tmp_path, ("a",)), Clock()
+    Runner(found, placed(found), FakeExecutor(), store, clock, clock.sleep, DRAIN).run()
+    changed = _changes(found)[what]
+    with pytest.raises(UserError, match=f'the {what.split()[0]} of query "a" has changed'):
+        Runner(changed, placed(changed), FakeExecutor(), store, clock, clock.sleep, DRAIN).run()
+
+
+def test_the_size_of_batches_may_change(tmp_path: Path, store: Store) -> None:
+    found, clock = project(tmp_path, ("a",)), Clock()
+    Runner(found, placed(found), FakeExecutor(), store, clock, clock.sleep, DRAIN).run()
+    source = found.streams["files"].source.model_copy(update={"files_per_batch": 7})
+    changed = _with_stream(found, source=source, rate=5.0)
+    runner = Runner(changed, placed(changed), FakeExecutor(), store, clock, clock.sleep, DRAIN)
+    assert runner.run().exit_code == 0
+
+
+def test_an_unforeseen_error_at_the_start_ends_one_job(tmp_path: Path, store: Store) -> None:
+    class Full(FakeExecutor):
+        def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+            if job.id == "b":
+                raise OSError(28, "No space left on device")
+            super().start(job, context, drain=drain)
+
+    outcome = _runner(tmp_path, store, Full(), DRAIN).run()
+    assert outcome.exit_code == 1
+    assert [job for job, _ in outcome.failures] == ["b"]
+    assert "No space left" in outcome.failures[0][1]
+    assert {r.id: r.observed for r in store.all()} == {"a": "finished", "b": "failed", "c": "finished"}
+
+
+def test_results_without_their_checkpoint_need_fresh(tmp_path: Path, store: Store) -> None:
+    _runner(tmp_path, store, FakeExecutor(), DRAIN).run()
+    (tmp_path / "results" / "a" / "part-000000.parquet").write_text("rows")
+    shutil.rmtree(tmp_path / ".headrace")
+    with pytest.raises(UserError, match="what that run kept is gone"):
+        _runner(tmp_path, store, FakeExecutor(), DRAIN).run()
+    assert _runner(tmp_path, store, FakeExecutor(), Options(drain=True, fresh=True)).run().exit_code == 0
+
+
+def test_one_column_does_not_fit_a_csv_file(tmp_path: Path) -> None:
+    """Spark writes no line for a row of one NULL."""
+    found = project(tmp_path, ("a",), a=sink(SinkKind.CSV))
+    rows = lp.Project(scan(), (("v", ColumnRef("v", DataType.DOUBLE)),))
+    with pytest.raises(NotSupported, match="one column"):
+        refuse_results(found, PlacedPlan((Job("a", "a", "local", rows),)))
+    refuse_results(found, placed(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headrace.runtime.spark.checkpoint import batch_files, last_committed, read_batch, seen_files
+from headrace.runtime.spark.checkpoint import batch_files, is_planned, last_committed, read_batch, seen_files
 
 
 def offsets(checkpoint: Path, batch: int, watermark_ms: int, *sources: int | None) -> None:
@@ -54,3 +54,16 @@ def test_the_newest_commit_counts(tmp_path: Path) -> None:
     for name in ("0", "9", "10", ".10.crc"):
         (tmp_path / "commits" / name).write_text("v1")
     assert last_committed(tmp_path) == 10
+
+
+def test_a_batch_in_planning_is_seen(tmp_path: Path) -> None:
+    """Between the answers of its sources Spark has taken files that no planned batch covers."""
+    assert is_planned(tmp_path)
+    took(tmp_path, 0, "0", a=0)
+    assert not is_planned(tmp_path)
+    offsets(tmp_path, 0, 0, 0, None)
+    assert is_planned(tmp_path)
+    took(tmp_path, 1, "0", e=0)
+    assert not is_planned(tmp_path)
+    offsets(tmp_path, 1, 0, 0, 0)
+    assert is_planned(tmp_path)

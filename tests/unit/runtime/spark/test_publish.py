@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.catalog.model import SinkKind
-from headrace.runtime.spark.publish import MARKER, Published, Publisher, committed
+from headrace.runtime.spark.publish import MARKER, Published, Publisher, committed, count_rows
 
 
 def stage(staging: Path, name: str, rows: int) -> Path:
@@ -82,3 +82,23 @@ def test_empty_files_are_not_shown_but_keep_their_number(tmp_path: Path) -> None
     log(tmp_path / "staging", "0", empty, full)
     assert publisher(tmp_path).publish() == Published(files=2, rows=1)
     assert given(tmp_path) == [("part-000001.parquet", 1)]
+
+
+def test_rows_of_csv_files_as_spark_writes_them(tmp_path: Path) -> None:
+    lines = [
+        b"ts,v",
+        b'1,"say \\"hi\\", ok"',
+        b"2,back\\",
+        b'3,"q,b\\\\"',
+        b'4,"nl\nx"',
+        b'5,"\\"\\\\"',
+        b'6,""',
+        b"7,",
+        b'8,"cr\r\nx"',
+    ]
+    (tmp_path / "rows.csv").write_bytes(b"\n".join(lines) + b"\n")
+    assert count_rows(tmp_path / "rows.csv", SinkKind.CSV) == 8
+    (tmp_path / "header.csv").write_bytes(b"ts,v\n")
+    assert count_rows(tmp_path / "header.csv", SinkKind.CSV) == 0
+    (tmp_path / "empty.csv").write_bytes(b"")
+    assert count_rows(tmp_path / "empty.csv", SinkKind.CSV) == 0
