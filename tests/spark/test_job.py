@@ -52,7 +52,8 @@ LATE_BATCHES: list[list[Row]] = [
 
 def arrivals(batches: list[list[Row]]) -> pa.Table:
     """All rows with the watermark in force: the one that the rows up to the batch before last gave."""
-    tables, seen = [], [None, None]
+    tables: list[pa.Table] = []
+    seen: list[int | None] = [None, None]
     newest: int | None = None
     for rows in batches:
         mark = seen[-2]

@@ -24,7 +24,7 @@ from pathlib import Path
 from headrace.catalog.model import FileSource, Stream
 from headrace.runtime.files import write_json
 from headrace.runtime.spark.checkpoint import is_planned, seen_files
-from headrace.runtime.spark.sources import file_source, input_files, is_plain, write_close_mark
+from headrace.runtime.spark.sources import check_path, file_source, input_files, is_plain, write_close_mark
 
 
 class Closing:
@@ -58,6 +58,16 @@ class Closing:
         """Input that came after the streams were closed."""
         closed_with = {Path(text) for text in json.loads(self._list.read_text(encoding="utf-8"))}
         return sorted(set().union(*self._inputs().values()) - closed_with)
+
+    def check_paths(self, root: Path) -> None:
+        """Raises UserError for an input that cannot be read as it is meant."""
+        for name in self._streams:
+            check_path(name, self._sources.get(name), root)
+
+    def all_read(self) -> bool:
+        """Whether all input has been read, as far as can be known."""
+        unread = set[Path]().union(*self._inputs().values()) - seen_files(self._checkpoint)
+        return all(map(is_plain, self._sources.values())) and not unread
 
     def one_batch_left(self) -> bool:
         """Whether the next batch takes all that is left of every stream, as far as can be known."""

@@ -37,6 +37,7 @@ class SparkExecutor:
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
         if job.id in self._jobs and not self._jobs[job.id].ended:
             raise InternalError(f"job {job.id} runs already")
+        self._clear_fence(context.root)
         if context.sink.kind is SinkKind.MEMORY and context.state.exists():
             # What such a job gave lived in a process that is gone: there is nothing to go on from.
             shutil.rmtree(context.state)
@@ -48,16 +49,17 @@ class SparkExecutor:
             run.begin(session, self._taker(job, context))
         self._jobs[job.id] = run
 
-    def _session(self, context: JobContext) -> Session:
-        """The job's session; the first one of a project waits for an engine that a crash left behind."""
-        home = context.root / ".headrace"
-        if home not in self._fences:
-            fence = Fence(home)
+    def _clear_fence(self, root: Path) -> None:
+        """The first job of a project waits for an engine that a crash left behind."""
+        if root not in self._fences:
+            fence = Fence(root / ".headrace")
             fence.clear()
-            self._fences[home] = fence
+            self._fences[root] = fence
+
+    def _session(self, context: JobContext) -> Session:
         session = self._sessions.get(context.endpoint, context.shuffle_partitions)
         if self._sessions.engine_pid is not None:
-            self._fences[home].raise_for(self._sessions.engine_pid)
+            self._fences[context.root].raise_for(self._sessions.engine_pid)
         return session
 
     def _taker(self, job: Job, context: JobContext) -> Callable[[Path], None] | None:

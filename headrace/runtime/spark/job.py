@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from headrace.catalog.model import RateSource, SinkKind
 from headrace.errors import EngineError, UserError
+from headrace.ids import fingerprint
 from headrace.plan import logical as lp
 from headrace.plan.placed import Job
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
@@ -66,7 +67,7 @@ class JobRun:
         )
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._observed = Observed(job.id)
+        self._observed = Observed(job.id, str(context.state / "close"))
         self.memory: list[pa.Table] = []
 
     @property
@@ -85,8 +86,9 @@ class JobRun:
                 f'query "{self.job.query}": stream "{endless[0]}" never ends, so it cannot be drained',
                 hint="Run without --drain and stop it with Ctrl-C.",
             )
+        self._closing.check_paths(self._context.root)
         if not self._closing.begun:
-            return False
+            return self._drain and self._finished_file.exists() and self._closing.all_read()
         fresh = self._closing.newcomers()
         if fresh or not self._drain:
             raise UserError(
@@ -118,8 +120,9 @@ class JobRun:
         context = self._context
         context.state.mkdir(parents=True, exist_ok=True)
         write_json(context.state / "job.json", {"plan": self.job.fingerprint, "query": self.job.query})
-        prefix = re.sub(r"\W", "_", f"hr_{self.job.id}")
-        text = self._register(session, prefix)
+        # From here on there may be rows that were read and not given.
+        self._finished_file.unlink(missing_ok=True)
+        self._views: dict[lp.StreamScan | lp.TableScan, str] = {}
         self._late = LateCounter(
             session,
             self.job.plan,
@@ -127,7 +130,7 @@ class JobRun:
             state=context.state,
             root=context.root,
             generated=self._generated,
-            prefix=prefix,
+            views=self._views,
         )
         kind = context.sink.kind
         to_files = kind in (SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV)
@@ -138,14 +141,14 @@ class JobRun:
         if self._drain:
             self._close_early()
             self._observed.totals = known_rows(self._streams, context.root, self._generated)
-        self._query = self._start(session, text)
+        self._query = self._start(session)
         self._observed.state = JobState.RUNNING
         self._thread = threading.Thread(target=self._run, name=f"job {self.job.id}", daemon=True)
         self._thread.start()
 
-    def _register(self, session: Session, prefix: str) -> str:
+    def _register(self, session: Session) -> str:
         """The views of the plan's scans, and the text of the query over them."""
-        views: dict[lp.StreamScan | lp.TableScan, str] = {}
+        views, prefix = self._views, f"hr_{fingerprint(self.job.id)}"
         for node in lp.nodes(self.job.plan):
             if node in views:
                 continue
@@ -161,15 +164,17 @@ class JobRun:
                     marks=self._closing.marks(node.stream) if self._stateful else None,
                 )
             elif isinstance(node, lp.TableScan):
-                views[node] = f"{prefix}_{node.table}"
+                views[node] = f"{prefix}_{node.table}_{len(views)}"
                 table = self._context.tables[node.table]
                 table_view(session, node, table, name=views[node], root=self._context.root)
         return Compiler(views.__getitem__).query(self.job.plan)
 
-    def _start(self, session: Session, text: str) -> Session:
+    def _start(self, session: Session) -> Session:
         context, kind = self._context, self._context.sink.kind
         try:
-            writer = session.sql(text).writeStream.outputMode("append").queryName(self.job.id)
+            writer = (
+                session.sql(self._register(session)).writeStream.outputMode("append").queryName(self.job.id)
+            )
             writer = writer.format(file_format(kind)).option("path", str(context.state / "staging"))
             writer = writer.options(**writer_options(kind))
             if context.trigger:
@@ -210,6 +215,11 @@ class JobRun:
         if not self._stopping.is_set():
             self._query.stop()
             self._observe()
+            if last_committed(self._checkpoint) < (self._observed.batch or 0):
+                raise EngineError(
+                    f"the checkpoint of the job is not here: {self._checkpoint}",
+                    hint="A remote Spark must see the project folder under the same path.",
+                )
             outcome = {
                 "output_rows": self._publisher.done.rows,
                 "late_rows": self._late.total,

@@ -75,15 +75,15 @@ class LateCounter:
         state: Path,
         root: Path,
         generated: Path,
-        prefix: str,
+        views: Mapping[lp.StreamScan | lp.TableScan, str],
     ) -> None:
         self._session, self._streams = session, streams
         self._points = late_points(plan)
         self._checkpoint = state / "checkpoint"
         self._ledger = state / "late.json"
-        self._root, self._generated, self._prefix = root, generated, prefix
-        # The prefixes of two jobs may be alike (`a-b` and `a_b`), and each counts in its own thread.
-        self._own = f"{prefix}_late_{next(_numbers)}"
+        self._root, self._generated, self._views = root, generated, views
+        # Several jobs count at once, each in its own thread.
+        self._own = f"hr_late_{next(_numbers)}"
         self.batch, self.total = self._load()
 
     def _load(self) -> tuple[int, int]:
@@ -105,10 +105,12 @@ class LateCounter:
 
     def _count(self, batch: int) -> int:
         before = read_batch(self._checkpoint, batch - 1)
-        if before is None or before.watermark <= 0:
+        if before is None and batch > 0:
             return 0
+        # Spark's watermark starts at the epoch, so older rows are late from the beginning.
+        watermark = 0 if before is None else before.watermark
         files = batch_files(self._checkpoint, batch)
-        return sum(self._count_at(point, files, before.watermark) for point in self._points)
+        return sum(self._count_at(point, files, watermark) for point in self._points)
 
     def _count_at(self, point: LatePoint, files: list[Path], watermark: int) -> int:
         views: dict[lp.StreamScan | lp.TableScan, str] = {}
@@ -118,7 +120,7 @@ class LateCounter:
                 if not self._register(node, files, views[node]):
                     return 0
             elif isinstance(node, lp.TableScan):
-                views[node] = f"{self._prefix}_{node.table}"
+                views[node] = self._views[node]
         rows = Compiler(views.__getitem__).query(point.rows)
         counted = self._session.sql(f"SELECT count(*) FROM ({rows}) WHERE {point.condition(watermark)}")
         return int(counted.collect()[0][0])

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 from headrace.runtime.executor import JobState, Progress
 
@@ -16,12 +17,12 @@ def instant(text: str) -> int:
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond
 
 
-def _input_rows(sources: Sequence[Mapping[str, Any]]) -> int:
+def _input_rows(sources: Sequence[Mapping[str, Any]], marks: str) -> int:
     """Rows read, each stream once even where a query reads it several times; close marks do not count."""
     rows: dict[str, int] = {}
     for source in sources:
-        name = str(source.get("description", ""))
-        if "/close/" not in name:
+        name = unquote(str(source.get("description", "")))
+        if marks not in name:
             rows[name] = max(rows.get(name, 0), int(source.get("numInputRows", 0)))
     return sum(rows.values())
 
@@ -29,8 +30,9 @@ def _input_rows(sources: Sequence[Mapping[str, Any]]) -> int:
 class Observed:
     """Filled by the job's thread, read by anyone."""
 
-    def __init__(self, job: str) -> None:
-        self._job = job
+    def __init__(self, job: str, marks: str) -> None:
+        """`marks` is the folder of the job's close marks, whose rows do not count as input."""
+        self._job, self._marks = job, marks
         self._lock = threading.Lock()
         self._unheard: list[tuple[int, bool]] = []
         self.state = JobState.STARTING
@@ -50,7 +52,7 @@ class Observed:
         number = int(event["batchId"])
         with self._lock:
             again = self.batch is not None and number <= self.batch
-            rows = _input_rows(event["sources"])
+            rows = _input_rows(event["sources"], self._marks)
             times = event.get("eventTime", {})
             if "watermark" in times:
                 mark = instant(times["watermark"])

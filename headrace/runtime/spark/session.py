@@ -32,8 +32,6 @@ def settings(shuffle_partitions: int) -> dict[str, str]:
     return {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
-        # Jobs here are small and many: fewer log files to keep, no snapshots of long history.
-        "spark.sql.streaming.minBatchesToRetain": "10",
         # A query's text is the user's: `${...}` in it is not ours to replace.
         "spark.sql.variable.substitute": "false",
         # The default polls an idle source a hundred times a second, for every query.

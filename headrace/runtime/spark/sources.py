@@ -75,7 +75,6 @@ def _read_stream(session: Session, stream: Stream, root: Path, generated: Path) 
         assert isinstance(stream.source, RateSource)
         rate = session.readStream.format("rate").option("rowsPerSecond", stream.source.rows_per_second)
         return rate.load()
-    _check_path(stream.name, source.path, root)
     reader = session.readStream.schema(schema_text(stream.schema_)).format(source.format.value)
     # Spark forgets files a week older than the newest one it has seen; we must read them all.
     reader = reader.options(**reader_options(source)).option("maxFileAge", _FOREVER)
@@ -89,10 +88,11 @@ def is_pattern(path: str) -> bool:
     return bool(_PATTERN & set(path))
 
 
-def _check_path(stream: str, path: str, root: Path) -> None:
+def check_path(stream: str, source: FileSource | None, root: Path) -> None:
     """Raises UserError for a path that Spark would find nothing at, or read otherwise than it is meant."""
-    if "://" in path:
+    if source is None or "://" in source.path:
         return
+    path = source.path
     named = next((p for p in (str(root), path) if is_pattern(p) and Path(p).exists()), None)
     if named is not None:
         raise UserError(

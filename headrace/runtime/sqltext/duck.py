@@ -102,4 +102,10 @@ class DuckWriter(ExprWriter):
         return f"count(DISTINCT {value})"
 
     def statistic(self, function: str, value: str) -> str:
-        return f"quantile_cont({value}, 0.5)" if function == "median" else f"{function}({value})"
+        if function == "median":
+            return f"quantile_cont({value}, 0.5)"
+        if function in ("var_pop", "stddev_pop"):
+            # DuckDB calls the spread of one value 0 without looking at it; of a NaN or infinity it is NaN.
+            odd = f"count(*) FILTER (WHERE NOT isfinite({value})) > 0"
+            return f"(CASE WHEN {odd} THEN 'nan'::DOUBLE ELSE {function}({value}) END)"
+        return f"{function}({value})"
