@@ -105,7 +105,7 @@ def test_run_verify_run_again_change(project: Path) -> None:
     )
     code, refused = headrace("run", where, "--drain", "--only", "per_car")
     assert code == 2
-    assert "was changed since its last run" in json.dumps(refused)
+    assert "changed since its last run" in json.dumps(refused)
     code, fresh = headrace("run", where, "--drain", "--fresh", "--only", "per_car")
     assert code == 0, fresh
     assert headrace("results", "per_car", where, "--verify")[0] == 0

@@ -6,6 +6,7 @@ must name the same master; `sc://` sites are remote and independent.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -111,8 +112,7 @@ class Sessions:
 
         try:
             # The client itself would go on trying for minutes.
-            where = urlparse(address)
-            socket.create_connection((where.hostname, where.port or _CONNECT_PORT), _PATIENCE).close()
+            _knock(address)
             session: Session = SparkSession.builder.remote(address).create()
             _ = session.version
         except Exception as error:
@@ -124,10 +124,20 @@ class Sessions:
         return session
 
     def close(self) -> None:
-        for session in self._open.values():
-            session.stop()
+        for endpoint, session in self._open.items():
+            # A server that is gone has nothing to stop, and its client would go on trying for minutes.
+            with contextlib.suppress(OSError):
+                if endpoint.startswith("sc://"):
+                    _knock(endpoint)
+                session.stop()
         self._open.clear()
         self._master = None
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody takes a connection."""
+    where = urlparse(address)
+    socket.create_connection((where.hostname, where.port or _CONNECT_PORT), _PATIENCE).close()
 
 
 def _first_line(error: BaseException) -> str:
