@@ -79,15 +79,6 @@ def seen_files(checkpoint: Path) -> set[Path]:
     return {path for number in sources for path in source_files(checkpoint, number)}
 
 
-def planned_files(checkpoint: Path) -> set[Path]:
-    """Every file of a batch that is planned: its offsets are on disk, so nothing can take it back."""
-    newest = read_batch(checkpoint, max(_log_files(checkpoint / "offsets"), default=-1))
-    if newest is None:
-        return set()
-    taken = ((source_files(checkpoint, n), last) for n, last in enumerate(newest.offsets) if last is not None)
-    return {path for files, last in taken for path, position in files.items() if position <= last}
-
-
 def batch_files(checkpoint: Path, number: int) -> list[Path]:
     """The files that a batch read, over all its sources."""
     batch, before = read_batch(checkpoint, number), read_batch(checkpoint, number - 1)

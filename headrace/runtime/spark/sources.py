@@ -143,10 +143,6 @@ def write_close_mark(marks: Path, time: str) -> None:
     staged.rename(final)
 
 
-def is_closed(marks: Path) -> bool:
-    return bool(_marks(marks))
-
-
 def _marks(folder: Path) -> list[Path]:
     return list(folder.glob("close-*.parquet"))
 
