@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,7 +79,10 @@ def project(tmp_path: Path) -> Path:
     for folder in ("trips", "calls"):
         (tmp_path / folder).mkdir()
     for number, text in enumerate(CSV):
-        (tmp_path / "trips" / f"{number}.csv").write_text(text)
+        path = tmp_path / "trips" / f"{number}.csv"
+        path.write_text(text)
+        # Spark takes files in the order of their times; in another order some of these rows would be late.
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     (tmp_path / "calls" / "all.json").write_text("\n".join(map(json.dumps, JSON)) + "\n")
     return tmp_path
 
