@@ -74,15 +74,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait(timeout=30)
 
 
+@pytest.fixture(scope="module")
+def remote(server: str, executor: SparkExecutor) -> Iterator[SparkExecutor]:
+    """Closed before the server is; the process keeps its classic session beside it."""
+    spark = SparkExecutor(os.environ)
+    yield spark
+    spark.close()
+
+
 @pytest.mark.parametrize("shape", ["aggregate", "join_then_window"])
 def test_a_job_over_connect_equals_the_reference(
-    shape: str, server: str, executor: SparkExecutor, tmp_path: Path
+    shape: str, server: str, remote: SparkExecutor, tmp_path: Path
 ) -> None:
     plan, batches = SHAPES[shape], random_batches(seed=21)
     write_batches(tmp_path / "in", batches)
     streams = {"s": with_files(STREAM, tmp_path / "in")}
     context = context_of(tmp_path, streams, {}, name=f"remote_{shape}", endpoint=server)
-    progress = drain(executor, plan, context, f"remote_{shape}")
+    progress = drain(remote, plan, context, f"remote_{shape}")
     got = read_results(context.results, SinkKind.PARQUET, plan.schema)
     expected = evaluate(plan, {"s": pa.concat_tables(batches)})
     difference = multiset_difference(expected, got)

@@ -6,7 +6,6 @@ must name the same master; `sc://` sites are remote and independent.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
@@ -125,11 +124,10 @@ class Sessions:
 
     def close(self) -> None:
         for endpoint, session in self._open.items():
-            # A server that is gone has nothing to stop, and its client would go on trying for minutes.
-            with contextlib.suppress(OSError):
-                if endpoint.startswith("sc://"):
-                    _knock(endpoint)
-                session.stop()
+            if endpoint.startswith("sc://") and not _answers(endpoint):
+                # There is nobody to release the session, and the client would go on trying for minutes.
+                session.release_session_on_close = False
+            session.stop()
         self._open.clear()
         self._master = None
 
@@ -138,6 +136,14 @@ def _knock(address: str) -> None:
     """Raises OSError where nobody takes a connection."""
     where = urlparse(address)
     socket.create_connection((where.hostname, where.port or _CONNECT_PORT), _PATIENCE).close()
+
+
+def _answers(address: str) -> bool:
+    try:
+        _knock(address)
+    except OSError:
+        return False
+    return True
 
 
 def _first_line(error: BaseException) -> str:
