@@ -1,0 +1,1 @@
+"""Which window queries share a tree, and on which node (paper 000)."""
