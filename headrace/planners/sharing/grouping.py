@@ -1,0 +1,42 @@
+"""Trees to nodes without weaving (the paper's G_TL step): dearest first, each to the node that it leaves
+least loaded.
+
+With equal capacities that is the node with the lowest cost so far. Longest processing time first: the
+heaviest node is within 4/3 of the best assignment of the same trees (Graham).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from headrace.planners.sharing.rates import Floats, Ints
+
+
+def to_lowest(costs: Sequence[float] | Floats, capacity: Floats) -> Ints:
+    """The node of every tree."""
+    order = np.argsort(-np.asarray(costs), kind="stable")
+    nodes = np.empty(len(order), dtype=np.int64)
+    if len(set(capacity.tolist())) == 1:
+        heap = [(0.0, n) for n in range(len(capacity))]
+        for tree in order.tolist():
+            load, node = heapq.heappop(heap)
+            nodes[tree] = node
+            heapq.heappush(heap, (load + float(costs[tree]), node))
+        return nodes
+    load_of = np.zeros(len(capacity))
+    for tree in order.tolist():
+        node = int(np.argmin((load_of + costs[tree]) / capacity))
+        nodes[tree] = node
+        load_of[node] += costs[tree]
+    return nodes
+
+
+def grouped(trees: Sequence[Sequence[int]], nodes: Ints, count: int) -> list[list[Sequence[int]]]:
+    """The trees of every node."""
+    lists: list[list[Sequence[int]]] = [[] for _ in range(count)]
+    for tree, node in zip(trees, nodes.tolist(), strict=True):
+        lists[node].append(tree)
+    return lists
