@@ -174,6 +174,28 @@ class Query(_Model):
     """Where the SQL text starts in that file."""
 
 
+Optimiser = Literal[
+    "headrace",
+    "G_RAND",
+    "G_RR",
+    "G_TL",
+    "W_RAND",
+    "W_RR",
+    "W_TL",
+    "W_TN",
+    "W_I",
+    "WG_RAND",
+    "WG_RR",
+    "WG_TL",
+    "WG_TN",
+    "WG_I",
+    "WEAVE_SHARE",
+    "INSERT_THEN_WEAVE",
+]
+"""Who can make the trees: the names in planners/sharing, which the catalog does not see. A test holds them
+equal; a wrong name is then found at its place in the file."""
+
+
 class PlannerChoices(_Model):
     rewrite: bool = True
     """Apply the rewrite rules (off: run the query as bound)."""
@@ -182,6 +204,12 @@ class PlannerChoices(_Model):
     """Time between micro-batches; 0: as fast as they go."""
     parallel: int = Field(default=4, ge=1)
     """How many jobs `run --drain` keeps going at once."""
+    sharing: bool = True
+    """Plan which window queries share a tree."""
+    optimiser: Optimiser = "headrace"
+    """The sharing optimiser; `headrace solve sharing --list` names them."""
+    balance: float = Field(default=1.0, ge=0, le=100)
+    """Least total * maximum^balance: 0 is the lowest total cost, more leans to evenly loaded sites."""
 
 
 class Project(_Model):

@@ -13,7 +13,16 @@ from headrace.cli.options import HERE, AsJson, Html, Only, ProjectPath, QueryNam
 from headrace.cli.render import count, out, print_json, table, write_files
 from headrace.service import picture
 from headrace.service.doctor import Check, examine, runnable
-from headrace.service.explain import Explanation, JobData, explain_plan, explain_query
+from headrace.service.explain import (
+    NOT_RUN,
+    Explanation,
+    JobData,
+    QuerySharing,
+    SharedTreeData,
+    SharingData,
+    explain_plan,
+    explain_query,
+)
 from headrace.service.planning import plan_project
 from headrace.service.project import create_project, open_project
 from headrace.service.queries import QueryData, list_queries
@@ -87,9 +96,9 @@ def plan(
     html: Html = None,
     json: AsJson = False,
 ) -> int:
-    """Show the steps that `run` would take, and the plan of every job."""
+    """Show the steps that `run` would take, the plan of every job, and which queries could share a tree."""
     data = explain_plan(open_project(project), only or ())
-    _write_pictures(data["project"], data["jobs"], svg, html)
+    _write_pictures(data["project"], data["jobs"], data["sharing"]["trees"], svg, html)
     if json:
         print_json(data)
         return 0
@@ -98,7 +107,47 @@ def plan(
         console.print(Text(step, style="bold") + Text(f"  reads {_reads(job)}, gives {job['sink']}"))
         if not brief:
             console.print("\n".join(f"  {line}" for line in job["text"].splitlines()) + "\n")
+    _print_sharing(data["sharing"], brief=brief)
     return 0
+
+
+def _print_sharing(data: SharingData, *, brief: bool) -> None:
+    """The trees and what they save; nothing where no query could be in one."""
+    console = out()
+    if not data["trees"]:
+        return
+    console.print(Text(_sharing_head(data), style="bold"))
+    for tree in data["trees"]:
+        if not brief:
+            console.print(tree["text"])
+        elif not tree["alone"]:
+            names = ", ".join(query["query"] for query in tree["queries"])
+            console.print(f"{tree['tree']} on {tree['site']}: {names}  {_tree_figures(tree)}")
+    for query, reason in data["unshared"].items():
+        if not brief:
+            console.print(f"{query} not shared: {reason}")
+    console.print(data["note"])
+
+
+def _sharing_head(data: SharingData) -> str:
+    woven = [tree for tree in data["trees"] if not tree["alone"]]
+    count = sum(len(tree["queries"]) for tree in woven)
+    if not woven:
+        return "sharing: no two queries share a tree"
+    saved = 1 - data["cost"] / data["unshared_cost"]
+    return (
+        f"sharing: {count} queries in {len(woven)} {'tree' if len(woven) == 1 else 'trees'}, "
+        f"{len(data['trees']) - len(woven)} with a tree of their own, {len(data['unshared'])} in none; "
+        f"{data['cost']:,.6g} operations/s instead of {data['unshared_cost']:,.6g} ({saved:.0%} less)"
+    )
+
+
+def _tree_figures(tree: SharedTreeData) -> str:
+    exact = "" if tree["exact"] else "at most "
+    return (
+        f"{exact}{tree['edge_rate_float']:.6g} fragments/s, {tree['cost']:,.6g} operations/s instead of "
+        f"{tree['unshared_cost']:,.6g}"
+    )
 
 
 def explain(
@@ -106,7 +155,8 @@ def explain(
 ) -> int:
     """Show what one query does: its plan as written, and as it runs."""
     data = explain_query(open_project(project), query)
-    _write_pictures(data["query"], [data], svg, html)
+    tree = data["sharing"]["tree"]
+    _write_pictures(data["query"], [data], [] if tree is None else [tree], svg, html)
     if json:
         print_json(data)
     else:
@@ -125,6 +175,25 @@ def _print_explanation(data: Explanation) -> None:
         console.print(data["before_text"])
         console.print(Text("\nas it runs", style="bold"))
     console.print(data["text"])
+    console.print(Text("\nsharing", style="bold"))
+    for line in _sharing_lines(data["sharing"]):
+        console.print(line)
+
+
+def _sharing_lines(sharing: QuerySharing) -> list[str]:
+    tree = sharing["tree"]
+    if tree is None:
+        return [f"not shared: {sharing['reason']}"]
+    if tree["alone"]:
+        return [f"a tree of its own, {tree['cost']:,.6g} operations/s: {sharing['reason']}"]
+    saves = sharing["saves"]
+    return [
+        f"could share tree {tree['tree']} on {tree['site']} with {', '.join(sharing['shares_with'])}",
+        f"{tree['rows']} by ({', '.join(tree['keys'])}): {_tree_figures(tree)}",
+        f"in the tree this query {'saves' if saves >= 0 else 'costs'} {abs(saves):,.6g} operations/s"
+        + ("" if saves >= 0 else " more than alone"),
+        sharing["note"],
+    ]
 
 
 def _reads(job: JobData) -> str:
@@ -132,10 +201,14 @@ def _reads(job: JobData) -> str:
 
 
 def _write_pictures(
-    title: str, jobs: list[JobData] | list[Explanation], svg: Path | None, html: Path | None
+    title: str,
+    jobs: list[JobData] | list[Explanation],
+    trees: list[SharedTreeData],
+    svg: Path | None,
+    html: Path | None,
 ) -> None:
-    texts = {} if svg is None else {svg: picture.svg(jobs)}
-    write_files(texts if html is None else {**texts, html: picture.html(title, jobs)})
+    texts = {} if svg is None else {svg: picture.svg(jobs, trees)}
+    write_files(texts if html is None else {**texts, html: picture.html(title, jobs, trees, NOT_RUN)})
 
 
 def queries(project: ProjectPath = HERE, json: AsJson = False) -> int:

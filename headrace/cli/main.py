@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli import commands_project, commands_run
+from headrace.cli import commands_experiment, commands_project, commands_run, commands_solve
 from headrace.cli.render import err, print_error, print_json
 from headrace.errors import HeadraceError, InternalError, UserError
 from headrace.service.project import VERSION
@@ -41,6 +41,8 @@ for _command in (
     commands_project.queries,
     commands_run.results,
     commands_run.reference,
+    commands_solve.solve,
+    commands_experiment.experiment,
 ):
     app.command()(_command)
 

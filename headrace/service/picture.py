@@ -1,19 +1,19 @@
 """A plan as a picture: SVG, and a page of HTML around it; no library.
 
 Rows flow from the streams at the top to the sink at the bottom. Jobs stand side by side, each in a frame,
-in rows of about the width of a screen.
+in rows of about the width of a screen; the trees that queries could share stand above them.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from headrace.service.explain import JobData
+from headrace.service.explain import JobData, SharedTreeData
 from headrace.service.layers import Layout, Node, Place, lay_out
+from headrace.service.sharing_picture import Frame, tree_frames
 
 _BOX = 264
 _CHARS = 36
@@ -51,18 +51,11 @@ _PAGE_STYLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """One job, drawn from (0, 0)."""
-
-    body: str
-    width: int
-    height: int
-
-
-def svg(jobs: Sequence[JobData]) -> str:
-    """One picture of all jobs."""
-    placed, width, height = _shelves([_job(job) for job in jobs])
+def svg(jobs: Sequence[JobData], trees: Sequence[SharedTreeData] = ()) -> str:
+    """One picture of all trees and, below them, all jobs."""
+    above, wide, below = _shelves(tree_frames(trees)) if trees else ([], 0, _MARGIN)
+    under, width, height = _shelves([_job(job) for job in jobs], below)
+    placed, width = [*above, *under], max(wide, width)
     body = "".join(f'<g transform="translate({x},{y})">{frame.body}</g>' for frame, x, y in placed)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -71,9 +64,11 @@ def svg(jobs: Sequence[JobData]) -> str:
     )
 
 
-def html(title: str, jobs: Sequence[JobData]) -> str:
-    """A page on its own: the picture, then the text of every plan."""
-    texts = "".join(
+def html(title: str, jobs: Sequence[JobData], trees: Sequence[SharedTreeData] = (), note: str = "") -> str:
+    """A page on its own: the picture, then the text of every tree and plan."""
+    shared = "".join(f"<pre>{escape(tree['text'])}</pre>" for tree in trees)
+    texts = f"<h2>sharing</h2><p>{escape(note)}</p>{shared}" if trees else ""
+    texts += "".join(
         f"<h2>{escape(job['query'])}</h2><p>on {escape(job['site'])}, to {escape(job['sink'])}</p>"
         f"<pre>{escape(job['text'])}</pre>"
         for job in jobs
@@ -81,14 +76,14 @@ def html(title: str, jobs: Sequence[JobData]) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_PAGE_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f'<div class="picture">{svg(jobs)}</div>{texts}</body></html>\n'
+        f'<div class="picture">{svg(jobs, trees)}</div>{texts}</body></html>\n'
     )
 
 
-def _shelves(frames: Sequence[_Frame]) -> tuple[list[tuple[_Frame, int, int]], int, int]:
-    """The frames in rows, each with its corner, and the size of it all."""
-    placed: list[tuple[_Frame, int, int]] = []
-    x = y = _MARGIN
+def _shelves(frames: Sequence[Frame], top: int = _MARGIN) -> tuple[list[tuple[Frame, int, int]], int, int]:
+    """The frames in rows from `top` down, each with its corner, and the size of it all."""
+    placed: list[tuple[Frame, int, int]] = []
+    x, y = _MARGIN, top
     tallest, widest = 0, 0
     for frame in frames:
         if x > _MARGIN and x + frame.width > _SCREEN:
@@ -99,7 +94,7 @@ def _shelves(frames: Sequence[_Frame]) -> tuple[list[tuple[_Frame, int, int]], i
     return placed, max(widest, 2 * _MARGIN), y + tallest + _MARGIN
 
 
-def _job(job: JobData) -> _Frame:
+def _job(job: JobData) -> Frame:
     texts = _texts(job)
     layout = lay_out(_nodes(job, texts))
     title = f"{job['query']} on {job['site']}"
@@ -112,7 +107,7 @@ def _job(job: JobData) -> _Frame:
     inner = _arrows(layout) + "".join(
         _box(name, *texts[name], place) for name, place in layout.places.items()
     )
-    return _Frame(f'{head}<g transform="translate({_MARGIN},{_TITLE})">{inner}</g>', width, height)
+    return Frame(f'{head}<g transform="translate({_MARGIN},{_TITLE})">{inner}</g>', width, height)
 
 
 def _texts(job: JobData) -> dict[str, tuple[str, list[str]]]:

@@ -1,0 +1,100 @@
+"""`headrace experiment`: a paper's tables and figures, made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from headrace.cli.options import AsJson
+from headrace.cli.render import err, out, print_json, table
+
+if TYPE_CHECKING:
+    from headrace.service.experiment import Report
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Which one: weaving (paper 000).")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Where the results, tables and plots go.")
+]
+Repeats = Annotated[int, typer.Option(min=1, help="Workloads of every experiment.")]
+Quick = Annotated[bool, typer.Option("--quick", help="16 experiments, one workload each.")]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="Make the report from this results.json; run nothing."),
+]
+Stop = Annotated[
+    Literal["prose", "listing"],
+    typer.Option(help="W_TN, WG_TN: stop merging as the text or as Algorithm 2 says."),
+]
+Insert = Annotated[
+    Literal["prose", "plan", "literal"], typer.Option(help="W_I, WG_I: what an insertion compares.")
+]
+Overlap = Annotated[Literal["integer", "real"], typer.Option(help="How overlaps are drawn.")]
+Clock = Annotated[
+    Literal["wall", "cpu"],
+    typer.Option(help="Time searches by the wall, or by their own CPU time (on a busy machine)."),
+]
+Workers = Annotated[int, typer.Option(min=0, help="Processes; 0: this one.")]
+
+
+def experiment(
+    name: Name,
+    out_dir: Out = None,
+    repeats: Repeats = 3,
+    quick: Quick = False,
+    from_file: From = None,
+    stop: Stop = "prose",
+    insert: Insert = "prose",
+    overlap: Overlap = "integer",
+    clock: Clock = "wall",
+    workers: Workers = 2,
+    json: AsJson = False,
+) -> None:
+    """Make a paper's tables and figures again, with ours beside, and say which of its claims hold."""
+    from headrace.service.experiment import Setting, check_name, report_from, run_experiment
+
+    check_name(name)
+    folder = out_dir or (from_file.parent if from_file else Path(f"{name}-results"))
+    if from_file:
+        report = report_from(from_file, folder)
+    else:
+        setting = Setting(1 if quick else repeats, quick, stop, insert, overlap, workers)
+        with _progress(quiet=json) as show:
+            report = run_experiment(setting, folder, clock, show)
+    _show(report, as_json=json)
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, a line every tenth of the way elsewhere."""
+    columns = (TextColumn("workloads"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = err()
+    if quiet or not console.is_terminal:
+        yield lambda done, total: None if quiet else _say(done, total)
+        return
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _say(done: int, total: int) -> None:
+    if done * 10 // total > (done - 1) * 10 // total and done:
+        err().print(f"workloads: {done:,} of {total:,}")
+
+
+def _show(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        print_json({**report.data, "files": report.files})
+        return
+    console = out()
+    for shown in report.tables:
+        right = frozenset(shown.columns[shown.left :])
+        console.print(shown.title, style="bold")
+        console.print(table(shown.columns, shown.rows, right))
+        console.print(f"{shown.note}\n", style="dim")
+    console.print(report.statement, style="bold")
+    console.print(f"Written: {', '.join(map(str, report.files))}", soft_wrap=True)

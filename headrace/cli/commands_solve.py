@@ -1,0 +1,169 @@
+"""`headrace solve`: one problem given to one planner, without a project and without an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from headrace.cli.options import AsJson
+from headrace.cli.render import out, print_json, table
+from headrace.errors import UserError
+from headrace.service.solve import (
+    NodeData,
+    Request,
+    SharingAnswer,
+    TreeData,
+    check_out,
+    list_optimisers,
+    solve_file,
+    write_answer,
+)
+
+_MOST_TREES = 40
+_MOST_NODES = 40
+_MOST_FRONT = 20
+_NUMBERS = frozenset({"node", "capacity", "trees", "queries", "edges", "overlap", "cost", "load"})
+
+
+def solve(
+    planner: Annotated[str, typer.Argument(metavar="PLANNER", help="The planner: sharing.")],
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="The problem, JSON; - reads standard input.")
+    ] = None,
+    optimiser: Annotated[
+        str | None, typer.Option("--with", metavar="NAME", help="The optimiser; see --list.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the optimisers, and solve nothing.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Where an optimiser draws at random.")] = None,
+    balance: Annotated[
+        float | None, typer.Option(help="Ask for the least total * maximum^BALANCE; 0: the lowest total.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="Stop searching after this time.")] = None,
+    preprocess: Annotated[
+        bool, typer.Option("--preprocess", help="First merge queries with the same slide and offset.")
+    ] = False,
+    stop: Annotated[
+        Literal["prose", "listing"] | None,
+        typer.Option(help="W_TN, WG_TN: when to stop merging, by the paper's text or by its listing."),
+    ] = None,
+    insert: Annotated[
+        Literal["prose", "plan", "literal"] | None,
+        typer.Option(help="W_I, WG_I: compare the cost of nodes, of plans, or as Algorithm 3 is printed."),
+    ] = None,
+    start: Annotated[
+        Literal["random", "first"] | None, typer.Option(help="W_I, WG_I: which queries open the nodes.")
+    ] = None,
+    front: Annotated[bool, typer.Option("--front", help="Give all plans that no other beats.")] = False,
+    to: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the answer to a file too, as JSON.")
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Solve one planning problem that is given as data."""
+    if list_:
+        return _list(list_optimisers(planner), as_json=json)
+    if file is None:
+        raise UserError("which problem?", hint=f"headrace solve {planner} problem.json, or - to read it.")
+    if to is not None:
+        check_out(to)
+    chosen = preprocess or None
+    request = Request(optimiser, seed, balance, seconds, chosen, stop, insert, start, front)
+    answer = solve_file(planner, file, request)
+    if to is not None:
+        write_answer(to, answer)
+    if json:
+        print_json(answer)
+    else:
+        _print_sharing(answer)
+    return 0
+
+
+def _list(optimisers: dict[str, str], *, as_json: bool) -> int:
+    if as_json:
+        print_json({"default": next(iter(optimisers)), "optimisers": optimisers})
+        return 0
+    out().print(table(("optimiser", "what it does"), list(optimisers.items())))
+    return 0
+
+
+def _print_sharing(answer: SharingAnswer) -> None:
+    console = out()
+    rows = [_node_cells(node) for node in answer["nodes"][:_MOST_NODES]]
+    console.print(table(("node", "capacity", "trees", "queries", "cost", "load"), rows, _NUMBERS))
+    _more(len(answer["nodes"]) - _MOST_NODES, "nodes")
+    trees = [(node["node"], tree) for node in answer["nodes"] for tree in node["trees"]]
+    console.print()
+    cells = [_tree_cells(node, tree) for node, tree in trees[:_MOST_TREES]]
+    console.print(table(("node", "edges", "overlap", "cost", "tree"), cells, _NUMBERS))
+    _more(len(trees) - _MOST_TREES, "trees")
+    if "front" in answer:
+        console.print(f"\nplans that no other beats on both costs: {len(answer['front'])}")
+        rows = [(_figure(p["total_cost"]), _figure(p["max_cost"])) for p in answer["front"][:_MOST_FRONT]]
+        console.print(table(("total", "maximum"), rows, frozenset({"total", "maximum"})))
+        _more(len(answer["front"]) - _MOST_FRONT, "plans")
+    console.print()
+    for line in _summary(answer):
+        console.print(line)
+
+
+def _summary(answer: SharingAnswer) -> list[Text]:
+    total, alone, bound = answer["total_cost"], answer["unshared_cost"], answer["lower_bound"]
+    load, least = answer["max_load"], answer["lower_bound_max"]
+    saving = f"{alone - total:,.6g} ({1 - total / alone:.1%})" if alone else "0"
+    lines = [
+        Text(f"total {_figure(total)}, dearest node {_figure(answer['max_cost'])}", style="bold"),
+        Text(f"with a tree for each query the total is {_figure(alone)}: sharing saves {saving}"),
+        Text(f"lower bound of the total {_figure(bound)}: {_gap(total, bound)}"),
+        Text(f"lower bound of the highest load {_figure(least)}: {_gap(load, least)}"),
+        Text(f"{answer['optimiser']}, cost model {answer['cost']}, {answer['seconds'] * 1000:.1f} ms"),
+    ]
+    if answer["compile_seconds"]:
+        lines[-1].append(f" (and {answer['compile_seconds']:.2f} s to compile or load the kernels, once)")
+    return [*lines, *(Text(f"{name}: {note}") for name, note in answer.get("notes", {}).items())]
+
+
+def _gap(value: float, bound: float) -> str:
+    return (
+        f"at most {max(0.0, value / bound - 1):.1%} above the best possible" if bound > 0 else "says nothing"
+    )
+
+
+def _node_cells(node: NodeData) -> tuple[str, ...]:
+    queries = sum(len(tree["queries"]) for tree in node["trees"])
+    return (
+        str(node["node"]),
+        f"{node['capacity']:g}",
+        f"{len(node['trees']):,}",
+        f"{queries:,}",
+        _figure(node["cost"]),
+        _figure(node["cost"] / node["capacity"]),
+    )
+
+
+def _tree_cells(node: int, tree: TreeData) -> tuple[str, ...]:
+    short = len(tree["edge_rate"]) <= 15
+    edges = tree["edge_rate"] if short else f"{tree['edge_rate_float']:.6g}"
+    return (
+        str(node),
+        edges if tree["exact"] else f"<= {edges}",
+        f"{tree['overlap']:,.6g}",
+        _figure(tree["cost"]),
+        names(tree["queries"]),
+    )
+
+
+def names(queries: list[str], most: int = 8) -> str:
+    shown = ", ".join(queries[:most])
+    return shown if len(queries) <= most else f"{shown} and {len(queries) - most:,} more"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def _more(count: int, what: str) -> None:
+    if count > 0:
+        out().print(Text(f"... and {count:,} more {what}; --json gives all", style="dim"))
