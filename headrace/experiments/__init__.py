@@ -1,0 +1,1 @@
+"""The papers' own tables and figures, made again by one command each."""
