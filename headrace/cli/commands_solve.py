@@ -25,7 +25,7 @@ from headrace.service.solve import (
 _MOST_TREES = 40
 _MOST_NODES = 40
 _MOST_FRONT = 20
-_NUMBERS = frozenset({"node", "capacity", "trees", "queries", "edges", "overlap", "cost", "load"})
+_NUMBERS = frozenset({"node", "capacity", "trees", "queries", "edges", "overlap", "cost", "load", "groups"})
 
 
 def solve(
@@ -97,7 +97,9 @@ def _print_sharing(answer: SharingAnswer) -> None:
     trees = [(node["node"], tree) for node in answer["nodes"] for tree in node["trees"]]
     console.print()
     cells = [_tree_cells(node, tree) for node, tree in trees[:_MOST_TREES]]
-    console.print(table(("node", "edges", "overlap", "cost", "tree"), cells, _NUMBERS))
+    # Only queries with filters or group-bys have more to say about a tree.
+    extra = ("form", "groups") if any("form" in tree for _, tree in trees) else ()
+    console.print(table(("node", "edges", "overlap", "cost", *extra, "tree"), cells, _NUMBERS))
     _more(len(trees) - _MOST_TREES, "trees")
     if "front" in answer:
         console.print(f"\nplans that no other beats on both costs: {len(answer['front'])}")
@@ -151,6 +153,7 @@ def _tree_cells(node: int, tree: TreeData) -> tuple[str, ...]:
         edges if tree["exact"] else f"<= {edges}",
         f"{tree['overlap']:,.6g}",
         _figure(tree["cost"]),
+        *((tree["form"], _figure(tree["groups"])) if "form" in tree else ()),
         names(tree["queries"]),
     )
 

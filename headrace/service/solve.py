@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 from headrace.errors import UserError
 from headrace.ids import did_you_mean
 from headrace.service.problem_file import ProblemFile, Trail, described, read_file
+from headrace.service.solve_families import PROBLEM_KEYS, QUERY_KEYS, check_families, read_families
 
 if TYPE_CHECKING:
+    from headrace.planners.sharing.families import FamilyProblem
     from headrace.planners.sharing.problem import CostModel, SharingPlan, SharingProblem, TreeReport
 
 LARGEST_TIME = 10**12
@@ -56,6 +58,10 @@ class TreeData(TypedDict):
     overlap: float
     overlap_exact: str
     cost: float
+    form: NotRequired[str]
+    """Only in problems with filters or group-bys, as are the next two."""
+    keys: NotRequired[list[str]]
+    groups: NotRequired[float]
 
 
 class NodeData(TypedDict):
@@ -167,12 +173,18 @@ def _sharing_optimisers() -> Mapping[str, str]:
 
 
 def _solve_sharing(file: ProblemFile, request: Request) -> SharingAnswer:
-    problem = read_sharing(file)
+    body = file.body()
+    problem = _sharing(file, body)
+    assert isinstance(body, dict)
+    families = read_families(file, body, problem)
+    optimiser = optimiser_named(request.optimiser, _sharing_optimisers())
+    if families is not None:
+        check_families(optimiser, next(iter(_sharing_optimisers())), front=request.front)
+        return _solve_families(problem, families)
     # Imported late: the kernels take a second to load, and a wrong file needs none of them.
     from headrace.planners.sharing.problem import Options
     from headrace.planners.sharing.solve import solve
 
-    optimiser = optimiser_named(request.optimiser, _sharing_optimisers())
     names = {field.name for field in fields(Options)}
     given = {f.name: getattr(request, f.name) for f in fields(request) if f.name in names}
     options = Options(**{name: value for name, value in given.items() if value is not None})
@@ -180,17 +192,32 @@ def _solve_sharing(file: ProblemFile, request: Request) -> SharingAnswer:
     return sharing_answer(problem, plan, front=request.front)
 
 
+def _solve_families(problem: SharingProblem, families: FamilyProblem) -> SharingAnswer:
+    from headrace.planners.sharing.families import solve_families
+
+    found = solve_families(families, clock=time.perf_counter)
+    answer = sharing_answer(problem, found.plan, front=False)
+    for node, forms in zip(answer["nodes"], found.forms, strict=True):
+        for tree, form in zip(node["trees"], forms, strict=True):
+            tree["form"], tree["keys"], tree["groups"] = form.form, list(form.keys), form.groups
+    return answer
+
+
 def read_sharing(file: ProblemFile) -> SharingProblem:
     """The sharing problem in a file. Raises UserError at the place of what is wrong."""
+    return _sharing(file, file.body())
+
+
+def _sharing(file: ProblemFile, data: object) -> SharingProblem:
     from headrace.planners.sharing.problem import SharingProblem, WindowQuery
 
-    body = file.mapping(file.body(), (), ("rate", "nodes", "queries"), ("cost",))
+    body = file.mapping(data, (), ("rate", "nodes", "queries"), ("cost", *PROBLEM_KEYS))
     rate = file.number(body["rate"], ("rate",), 0, LARGEST_RATE)
     capacities = _capacities(file, body["nodes"])
     queries: list[WindowQuery] = []
     for number, item in enumerate(_list(file, body["queries"], ("queries",), "query")):
         trail = ("queries", number)
-        query = file.mapping(item, trail, ("range", "slide"), ("id",))
+        query = file.mapping(item, trail, ("range", "slide"), ("id", *QUERY_KEYS))
         name = _id(file, query.get("id", f"q{number + 1}"), (*trail, "id"))
         length = file.whole(query["range"], (*trail, "range"), LARGEST_TIME)
         slide = file.whole(query["slide"], (*trail, "slide"), LARGEST_TIME)

@@ -46,6 +46,19 @@ PLANTED = [
     ("runtime/duckdb/__init__.py", "from sqlglot import parse_one", "imports sqlglot"),
     ("runtime/spark/__init__.py", "import duckdb", "imports duckdb"),
     ("units.py", "import headrace.errors", "units.py imports headrace.errors"),
+    ("planners/sharing/weave.py", "from headrace.runtime import executor", "planners imports"),
+    ("planners/sharing/weave.py", "def f():\n    import headrace.service.sharing", "planners imports"),
+    ("planners/sharing/weave.py", "from headrace.sql import bind", "planners imports headrace.sql.bind"),
+    ("planners/sharing/ours.py", "import headrace.planners.placement.problem", "planners imports"),
+    ("planners/sharing/ours.py", "from .. import placement", "planners imports headrace.planners.placement"),
+    ("planners/sharing/ours.py", "import time\nNOW = time.time()", "calls time.time"),
+    ("experiments/weaving/runs.py", "from headrace.runtime import fake", "experiments imports"),
+    ("experiments/weaving/runs.py", "from headrace.cli import main", "experiments imports"),
+    ("cli/main.py", "from headrace.planners.sharing import solve", "cli imports headrace.planners"),
+    ("cli/main.py", "def f():\n    from headrace.experiments import weaving", "cli imports"),
+    ("runtime/fake.py", "from headrace.planners.sharing import problem", "runtime imports headrace.planners"),
+    ("service/run.py", "import numba", "imports numba"),
+    ("service/run.py", "import matplotlib.pyplot", "imports matplotlib"),
     ("catalog/model.py", "from datetime import datetime\nNOW = datetime.now()", "calls datetime.now"),
     ("runtime/fake.py", "\n" * 500, "more than 500 lines"),
 ]
@@ -75,5 +88,9 @@ def test_allowed_imports_are_allowed(tmp_path: Path) -> None:
     (copy / "cli").mkdir()
     (copy / "cli" / "main.py").write_text(
         "from headrace.plan.text import format_plan\nimport headrace.service\n"
+    )
+    (copy / "planners" / "sharing").mkdir(parents=True)
+    (copy / "planners" / "sharing" / "weave.py").write_text(
+        "import numba\nfrom headrace.planners.sharing import rates\nfrom headrace.plan import shared\n"
     )
     assert breaches(copy) == []

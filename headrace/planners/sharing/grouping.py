@@ -14,24 +14,41 @@ import numpy as np
 
 from headrace.planners.sharing.rates import Floats, Ints
 
+TIE = 1e-9
+"""Costs this close, as a share of their size or of the rate, are equal."""
+
 
 def to_lowest(costs: Sequence[float] | Floats, capacity: Floats) -> Ints:
     """The node of every tree."""
-    order = np.argsort(-np.asarray(costs), kind="stable")
+    order = dearest_first(np.asarray(costs))
     nodes = np.empty(len(order), dtype=np.int64)
     if len(set(capacity.tolist())) == 1:
         heap = [(0.0, n) for n in range(len(capacity))]
-        for tree in order.tolist():
+        for tree in order:
             load, node = heapq.heappop(heap)
             nodes[tree] = node
             heapq.heappush(heap, (load + float(costs[tree]), node))
         return nodes
     load_of = np.zeros(len(capacity))
-    for tree in order.tolist():
+    for tree in order:
         node = int(np.argmin((load_of + costs[tree]) / capacity))
         nodes[tree] = node
         load_of[node] += costs[tree]
     return nodes
+
+
+def dearest_first(costs: Floats) -> list[int]:
+    """Positions by falling cost; costs that are equal but for rounding keep their order."""
+    rounded = np.array([float(f"{cost:.12g}") for cost in costs.tolist()])
+    order: list[int] = np.argsort(-rounded, kind="stable").tolist()
+    return order
+
+
+def first_least(values: Floats, scale: float) -> int:
+    """The first place of the least value; values closer than TIE * scale are equal, however they were
+    rounded."""
+    least = float(values.min())
+    return int(np.flatnonzero(values <= least + TIE * max(abs(least), scale))[0])
 
 
 def grouped(trees: Sequence[Sequence[int]], nodes: Ints, count: int) -> list[list[Sequence[int]]]:

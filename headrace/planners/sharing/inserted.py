@@ -3,21 +3,24 @@
 N queries open the N nodes (random ones by the prose, the first ones by the listing: `options.start`); the
 others come in their order. Which tree takes the next query (`options.insert`):
 
-prose    W_I: the node that is cheapest with the query woven in. WG_I: over all trees, the one that leaves
-its node cheapest; it is woven there, or
-         added as a tree to the node that is cheapest now, whichever raises the total less (a tie weaves).
-plan     the tree where weaving raises the cost of the whole plan least (the listing's comment: "determine
-plan cost"). literal  the listing to the letter compares that plan cost with the cost of one node with the
-query grouped; a plan costs more than
-         one of its nodes, so WG_I never weaves. W_I has no such comparison and reads as `plan`. The listing
-         never resets WeaveCost and places the query inside the loop over trees: taken as slips, for
-         otherwise a query is placed many times.
+prose    W_I: the node that is cheapest with the query woven in. WG_I: over all trees, the one that leaves its
+         node cheapest; the query is woven there, or becomes a tree of the node that is cheapest now,
+         whichever raises the total less (a tie weaves).
+plan     the tree where weaving raises the cost of the whole plan least (the listing's comment says "plan
+         cost").
+literal  the listing to the letter compares that plan cost with the cost of one node with the query grouped.
+         A plan of several nodes costs more than one of them, so WG_I hardly ever weaves. W_I has no such
+         comparison and reads as `plan`. The listing never resets WeaveCost, and places the query inside
+         the loop over trees: taken as slips, for otherwise a query is placed many times.
+
+Nodes are gone through in order, and on each its trees: the first of equal candidates wins.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from headrace.planners.sharing.grouping import TIE, first_least
 from headrace.planners.sharing.instance import Instance, assignment_of
 from headrace.planners.sharing.problem import Assignment, Options
 from headrace.planners.sharing.rates import Floats, Ints
@@ -57,7 +60,7 @@ class Forest:
         """
         if self.instance.rates.tabled:
             rises = self.rises(query)
-            tree = int(np.argmin(self.loads_with(rises) if by_load else rises))
+            tree = self._first(self.loads_with(rises) if by_load else rises)[0]
             return tree, float(rises[tree])
         c, n = self.instance.klass[query], self.count
         known = self._with[c, :n]
@@ -66,10 +69,18 @@ class Forest:
         bound = np.maximum(np.maximum(edge, alone), edge + alone - self._common[:n, c])
         while True:
             rises = self._rises(query, np.where(np.isnan(known), bound, known))
-            tree = int(np.argmin(self.loads_with(rises) if by_load else rises))
-            if not np.isnan(known[tree]):
+            tree, ties = self._first(self.loads_with(rises) if by_load else rises)
+            unknown = ties[np.isnan(known[ties])]
+            if not len(unknown):
                 return tree, float(rises[tree])
-            self._read(query, np.array([tree]))
+            self._read(query, unknown[:1])
+
+    def _first(self, values: Floats) -> tuple[int, Ints]:
+        """The place of the least value, and of all that are as small: nodes are gone through in order, and
+        on each its trees."""
+        least = float(values.min())
+        ties = np.flatnonzero(values <= least + TIE * max(abs(least), self.instance.rate))
+        return int(ties[np.argmin(self.node[ties])]), ties
 
     def _read(self, query: int, trees: Ints) -> None:
         if len(trees):
@@ -115,7 +126,7 @@ class Forest:
         return float(instance.rate + instance.single[instance.klass[query]] * instance.omega[query])
 
     def lowest_node(self) -> int:
-        return int(np.argmin(self.node_cost / self.instance.capacity))
+        return first_least(self.node_cost / self.instance.capacity, self.instance.rate)
 
     def loads_with(self, rises: Floats) -> Floats:
         """The load that each tree's node would have."""
@@ -146,11 +157,19 @@ def wg_i(instance: Instance, options: Options) -> Assignment:
     forest = Forest(instance, instance.queries)
     for query in _opened(instance, forest, options):
         tree, rise = forest.cheapest(query, by_load=options.insert == "prose")
-        if options.insert == "literal" or forest.open_cost(query) < rise:
+        if _opens(forest, query, rise, options):
             forest.open(query, forest.lowest_node())
         else:
             forest.weave(query, tree, rise)
     return forest.assignment()
+
+
+def _opens(forest: Forest, query: int, rise: float, options: Options) -> bool:
+    """Whether the query gets a tree of its own."""
+    if options.insert == "literal":
+        node = forest.node_cost[forest.lowest_node()] + forest.open_cost(query)
+        return bool(node < forest.node_cost.sum() + rise)
+    return forest.open_cost(query) < rise - TIE * forest.instance.rate
 
 
 def insert_then_weave(instance: Instance, options: Options) -> Assignment:
@@ -159,7 +178,7 @@ def insert_then_weave(instance: Instance, options: Options) -> Assignment:
     best = int(np.argmax(instance.capacity))
     for query in range(instance.queries):
         tree, rise = forest.cheapest(query, by_load=False) if forest.count else (-1, np.inf)
-        if forest.open_cost(query) < rise:
+        if forest.open_cost(query) < rise - TIE * instance.rate:
             forest.open(query, best)
         else:
             forest.weave(query, tree, rise)

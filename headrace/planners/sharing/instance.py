@@ -1,7 +1,8 @@
 """A sharing problem made ready for a search: its queries as numbers, grouped into classes with equal edges.
 
-Two queries are of one class when slide and offset are equal: then their edges are the same, and weaving them
-costs nothing and saves one pass over the stream.
+Two queries are of one class when their edges are the same: slide and offset are equal, or one has the slide
+that is half of the other's, whose offset is that half. Weaving them costs nothing and saves one pass over
+the stream.
 """
 
 from __future__ import annotations
@@ -62,13 +63,19 @@ def instance_of(problem: SharingProblem) -> Instance:
     count = len(problem.queries)
     ranges = np.fromiter((q.range for q in problem.queries), dtype=np.int64, count=count)
     slides = np.fromiter((q.slide for q in problem.queries), dtype=np.int64, count=count)
-    klass, windows = _classes(slides, ranges % slides)
+    klass, windows = _classes(*_plain(slides, ranges % slides))
     events = tuple(edges_of(slide, offset) for slide, offset in windows)
     rates = rates_of(events)
     capacity = np.array(problem.capacities, dtype=np.float64)
     return Instance(
         float(problem.rate), capacity, klass, ranges / slides, events, rates, rates.of(rates.rows)
     )
+
+
+def _plain(slides: Ints, offsets: Ints) -> tuple[Ints, Ints]:
+    """Edges at 0 and the half of a slide are the edges of half the slide: one way to say it."""
+    half = offsets * 2 == slides
+    return np.where(half, offsets, slides), np.where(half, 0, offsets)
 
 
 def _classes(slides: Ints, offsets: Ints) -> tuple[Ints, list[tuple[int, int]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.planners.sharing.grouping import grouped, to_lowest
+from headrace.planners.sharing.grouping import TIE, dearest_first, first_least, grouped, to_lowest
 from headrace.planners.sharing.instance import Instance, Tree, assignment_of, own_tree, woven
 from headrace.planners.sharing.problem import Assignment, Options
 
@@ -23,7 +23,7 @@ def w_tl(instance: Instance, options: Options) -> Assignment:
     nodes: list[list[Tree]] = [[] for _ in range(instance.nodes)]
     cost = np.zeros(instance.nodes)
     for query in _dearest_first(instance):
-        node = int(np.argmin(cost / instance.capacity))
+        node = first_least(cost / instance.capacity, instance.rate)
         tree = own_tree(instance, query)
         nodes[node] = [woven(instance, nodes[node][0], tree)] if nodes[node] else [tree]
         cost[node] = instance.rate + nodes[node][0].final()
@@ -34,7 +34,7 @@ def wg_tl(instance: Instance, options: Options) -> Assignment:
     nodes: list[list[Tree]] = [[] for _ in range(instance.nodes)]
     cost = np.zeros(instance.nodes)
     for query in _dearest_first(instance):
-        node = int(np.argmin(cost / instance.capacity))
+        node = first_least(cost / instance.capacity, instance.rate)
         cost[node] += _cheaper(instance, nodes[node], own_tree(instance, query))
     return assignment_of([[tree.queries for tree in trees] for trees in nodes])
 
@@ -45,10 +45,10 @@ def _cheaper(instance: Instance, trees: list[Tree], tree: Tree) -> float:
     if not trees:
         trees.append(tree)
         return apart
-    place = min(range(len(trees)), key=lambda i: trees[i].final())
+    place = first_least(np.array([tree.final() for tree in trees]), instance.rate)
     both = woven(instance, trees[place], tree)
     rise = both.final() - trees[place].final()
-    if apart < rise:
+    if apart < rise - TIE * instance.rate:
         trees.append(tree)
         return apart
     trees[place] = both
@@ -56,5 +56,4 @@ def _cheaper(instance: Instance, trees: list[Tree], tree: Tree) -> float:
 
 
 def _dearest_first(instance: Instance) -> list[int]:
-    order: list[int] = np.argsort(-instance.own_costs(), kind="stable").tolist()
-    return order
+    return dearest_first(instance.own_costs())

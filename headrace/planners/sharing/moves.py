@@ -1,11 +1,11 @@
 """The changes that our local search tries. Each one lowers Phi (see forest.py) or is left undone.
 
-move     one query, or all queries of a class, from a tree to another tree or to a new tree
-carry    a tree to another node
-exchange two trees between two nodes
-merge    two trees into one, on either's node or on the least loaded one
-split    a tree in two: its queries in the order of their own edge rates are cut at the best place, so that
-the slow half loses the fast edges
+move      one query, or all queries of a class, from a tree to another tree or to a new tree
+carry     a tree to another node
+exchange  two trees between two nodes
+merge     two trees into one, on either's node or on the least loaded one
+
+Cuts are in cuts.py.
 """
 
 from __future__ import annotations

@@ -46,8 +46,11 @@ class Settled:
 
     total: float
     worst: float
+    """The largest load."""
     tree_of: Ints
     node: Ints
+    dearest: float = 0.0
+    """The largest node cost."""
 
 
 def ours(instance: Instance, options: Options, clock: Clock) -> Assignment:
@@ -59,7 +62,7 @@ def ours(instance: Instance, options: Options, clock: Clock) -> Assignment:
 def ours_front(instance: Instance, options: Options, clock: Clock) -> tuple[FrontPoint, ...]:
     search = Search(instance, options, clock)
     search.run()
-    return tuple(FrontPoint(s.total, s.worst, _assignment(instance, s)) for s in search.front)
+    return tuple(FrontPoint(s.total, s.dearest, _assignment(instance, s), s.worst) for s in search.front)
 
 
 class Search:
@@ -281,7 +284,9 @@ def plant(instance: Instance, trees: list[list[int]], nodes: Ints, cross: Floats
         forest.rows[tree] = np.bitwise_or.reduce(instance.rows[present[tree]], axis=0)
     forest.edge[here] = instance.rates.of(forest.rows[here])
     forest.overlap[here] = forest.held[here].sum(axis=1)
-    forest.shared[here] = present @ forest.cross
+    for tree in range(len(trees)):
+        # A matrix product would wake the threads of the linear algebra library, which takes milliseconds.
+        forest.shared[tree] = forest.cross[present[tree]].sum(axis=0)
     np.add.at(forest.cost, forest.node[here], instance.rate + forest.edge[here] * forest.overlap[here])
     return forest
 
@@ -302,6 +307,7 @@ def _settled(forest: Forest) -> Settled:
         float((forest.cost / forest.capacity).max()),
         forest.tree_of.copy(),
         forest.node.copy(),
+        float(forest.cost.max()),
     )
 
 

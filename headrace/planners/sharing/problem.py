@@ -105,11 +105,14 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class FrontPoint:
-    """One plan that no other found plan beats on both costs."""
+    """One plan that no other found plan beats on both the total and the largest load."""
 
     total_cost: float
     max_cost: float
+    """The largest node cost."""
     assignment: Assignment
+    max_load: float = 0.0
+    """The largest cost / capacity, which the front is about; equal to max_cost when every capacity is 1."""
 
 
 @dataclass(frozen=True)

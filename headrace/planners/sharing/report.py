@@ -67,7 +67,7 @@ def report(
         lower_bound_max=bounds.max_load,
         seconds=seconds,
         compile_seconds=compiled,
-        front=tuple(_exact_point(problem, point, counter) for point in front),
+        front=_exact_front([_exact_point(problem, point, counter) for point in front]),
         notes=notes,
     )
 
@@ -132,4 +132,18 @@ def _exact_point(problem: SharingProblem, point: FrontPoint, counter: EdgeCounte
         _node(problem, c, trees, counter)
         for c, trees in zip(problem.capacities, point.assignment, strict=True)
     ]
-    return FrontPoint(sum(n.cost for n in nodes), max(n.cost for n in nodes), point.assignment)
+    return FrontPoint(
+        sum(n.cost for n in nodes),
+        max(n.cost for n in nodes),
+        point.assignment,
+        max(n.cost / n.capacity for n in nodes),
+    )
+
+
+def _exact_front(points: list[FrontPoint]) -> tuple[FrontPoint, ...]:
+    """The points that are still a front after the exact count, the lowest total first."""
+    front: list[FrontPoint] = []
+    for point in sorted(points, key=lambda p: (p.total_cost, p.max_load)):
+        if not front or point.max_load < front[-1].max_load:
+            front.append(point)
+    return tuple(front)

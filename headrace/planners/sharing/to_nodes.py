@@ -4,6 +4,10 @@ The prose stops merging as soon as there are as many trees as nodes; the listing
 only when no merge pays any more, and so goes on below the number of nodes: a lower total on fewer, heavier
 nodes. `options.stop` chooses (prose by default). W_TN goes on at a loss until every node can have one tree;
 WG_TN puts several trees on a node instead.
+
+The paper takes it for granted that going on at a loss ends with a higher total. It can end with a lower one
+(three trees of which no two pay together, and all three do); then WG_TN keeps W_TN's trees, so that it
+is never above it.
 """
 
 from __future__ import annotations
@@ -18,11 +22,19 @@ from headrace.planners.sharing.weave import Woven, weave_share
 
 def w_tn(instance: Instance, options: Options) -> Assignment:
     woven = weave_share(instance, at_least=_least(instance, options), down_to=instance.nodes)
-    return _assigned(instance, woven)
+    nodes = np.empty(len(woven.trees), dtype=np.int64)
+    # One tree a node: the dearest to the node with the most capacity.
+    dearest = np.argsort(-woven.costs(instance.rate), kind="stable")
+    nodes[dearest] = np.argsort(-instance.capacity, kind="stable")[: len(dearest)]
+    return assignment_of(grouped(woven.trees, nodes, instance.nodes))
 
 
 def wg_tn(instance: Instance, options: Options) -> Assignment:
-    return _assigned(instance, weave_share(instance, at_least=_least(instance, options)))
+    woven = weave_share(instance, at_least=_least(instance, options), down_to=instance.nodes)
+    total = float(woven.costs(instance.rate).sum())
+    if woven.paying is not None and float(woven.paying.costs(instance.rate).sum()) <= total:
+        return _assigned(instance, woven.paying)
+    return _assigned(instance, woven)
 
 
 def weave_share_on_one(instance: Instance, options: Options) -> Assignment:

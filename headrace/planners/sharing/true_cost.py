@@ -12,7 +12,7 @@ clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import log
+from math import inf, log
 
 from headrace.planners.sharing.edges import EdgeCounter
 from headrace.planners.sharing.operations import final_operations
@@ -20,6 +20,9 @@ from headrace.planners.sharing.problem import Assignment, SharingProblem
 
 MOST_COUNTED = 300
 """Trees that a polish counts. One takes from 0.1 ms to some tens of ms."""
+
+_FAR = 1000.0
+"""Added to the score of a plan above the ceiling: behind every plan below it."""
 
 Nodes = tuple[tuple[frozenset[int], ...], ...]
 
@@ -33,13 +36,16 @@ class TruePlans:
 
     def __init__(self, problem: SharingProblem, balance: float | None, budget: int = 3_000) -> None:
         self.problem = problem
-        self.power = 1.0 if balance is None else balance
+        self.balance = balance
+        self.ceiling = inf
         self.counter = EdgeCounter(budget=budget)
         self.costs: dict[frozenset[int], float] = {}
 
-    def best(self, plans: Iterable[Assignment]) -> Assignment:
-        """The best of the plans, polished."""
-        nodes = min((_frozen(plan) for plan in plans), key=self.score)
+    def best(self, plans: Iterable[Assignment], reference: Assignment) -> Assignment:
+        """The best of the plans, polished. Without a balance: the lowest maximum with no more total than
+        `reference`, which is one of the plans."""
+        self.ceiling = sum(self._costs(_frozen(reference))) * (1 + 1e-12)
+        nodes = min((_frozen(plan) for plan in (*plans, reference)), key=self.score)
         score = self.score(nodes)
         improved = True
         while improved and len(self.costs) < MOST_COUNTED:
@@ -53,10 +59,16 @@ class TruePlans:
         return tuple(tuple(sorted(tuple(sorted(tree)) for tree in trees)) for trees in nodes)
 
     def score(self, nodes: Nodes) -> float:
-        """log total + balance * log maximum."""
-        costs = [sum(map(self.cost, trees)) for trees in nodes]
-        loads = [cost / capacity for cost, capacity in zip(costs, self.problem.capacities, strict=True)]
-        return log(sum(costs)) + self.power * log(max(loads))
+        """What is to be lowered: log total + balance * log maximum."""
+        costs = self._costs(nodes)
+        total = sum(costs)
+        load = max(cost / capacity for cost, capacity in zip(costs, self.problem.capacities, strict=True))
+        if self.balance is not None:
+            return log(total) + self.balance * log(load)
+        return log(load) if total <= self.ceiling else log(total) + _FAR
+
+    def _costs(self, nodes: Nodes) -> list[float]:
+        return [sum(map(self.cost, trees)) for trees in nodes]
 
     def cost(self, tree: frozenset[int]) -> float:
         if tree not in self.costs:

@@ -25,12 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.planners.sharing.grouping import TIE
 from headrace.planners.sharing.instance import Instance
 from headrace.planners.sharing.jit import NONE, inner, kernel
 from headrace.planners.sharing.rates import Floats, Ints, Rows, read
-
-TIE = 1e-9
-"""Gains this close, as a share of the rate, are equal."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,8 @@ class Woven:
     edge_rate: Floats
     overlap: Floats
     evaluated: int
+    paying: Woven | None = None
+    """Where merging stopped to pay, if it went on from there at a loss."""
 
     def costs(self, rate: float) -> Floats:
         costs: Floats = rate + self.edge_rate * self.overlap
@@ -88,14 +88,36 @@ def _merged(
     rows = instance.rows[klass].copy()
     rate_of = instance.single[klass].copy()
     simple = np.array([len(instance.events[c]) == 1 for c in klass.tolist()])
-    into, evaluated = greedy(
-        rows, rate_of, overlap, together, simple, instance.rate, at_least, down_to, *instance.rates.tables
+    stop = (np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows)), np.zeros(len(rows)))
+    into, evaluated, stopped = greedy(
+        rows,
+        rate_of,
+        overlap,
+        together,
+        simple,
+        instance.rate,
+        at_least,
+        down_to,
+        *instance.rates.tables,
+        *stop,
     )
+    paying = _woven(starts, *stop, evaluated) if stopped else None
+    return _woven(starts, into, rate_of, overlap, evaluated, paying)
+
+
+def _woven(
+    starts: list[list[int]],
+    into: Ints,
+    rate_of: Floats,
+    overlap: Floats,
+    evaluated: int,
+    paying: Woven | None = None,
+) -> Woven:
     trees: dict[int, list[int]] = {}
     for start, target in zip(starts, into.tolist(), strict=True):
         trees.setdefault(target, []).extend(start)
     kept = sorted(trees)
-    return Woven([trees[k] for k in kept], rate_of[kept], overlap[kept], int(evaluated))
+    return Woven([trees[k] for k in kept], rate_of[kept], overlap[kept], int(evaluated), paying)
 
 
 def _flat_events(instance: Instance, klass: Ints) -> tuple[Ints, Ints, Ints]:
@@ -173,10 +195,15 @@ def greedy(
     primes: Ints,
     exponents: Ints,
     residues: Ints,
-) -> tuple[Ints, int]:
-    """Merge in place. Returns the tree that every start tree ended in, and the number of evaluations."""
+    stop_into: Ints,
+    stop_rate: Floats,
+    stop_overlap: Floats,
+) -> tuple[Ints, int, bool]:
+    """Merge in place. Returns the tree that every start tree ended in, the number of evaluations, and
+    whether it went on at a loss; then the `stop_` arrays have what it was before."""
     n = rows.shape[0]
     tie = TIE * rate
+    stopped = False
     alive = np.ones(n, dtype=np.bool_)
     into = np.arange(n)
     gain = np.full((n, n), -np.inf)
@@ -241,6 +268,11 @@ def greedy(
                     settled = False
         if first < 0 or (top <= tie and trees <= max(down_to, 1)) or (top <= tie and down_to == 0):
             break
+        if top <= tie and not stopped:
+            stopped = True
+            stop_into[:] = into
+            stop_rate[:] = rate_of
+            stop_overlap[:] = overlap
         i, j = first, second
         rows[i] |= rows[j]
         overlap[i] += overlap[j]
@@ -268,7 +300,7 @@ def greedy(
             if k < j and gain[k, j] >= best[k]:
                 best[k] = _best_of_row(k, gain, alive, n)
         best[i] = _best_of_row(i, gain, alive, n)
-    return into, evaluated
+    return into, evaluated, stopped
 
 
 def class_densities(instance: Instance) -> Floats:

@@ -23,9 +23,10 @@ def test_version() -> None:
 def test_every_command_of_the_issue_is_there(capsys: Capture) -> None:
     done = call(capsys, "--help")
     assert done.code == 0
-    for name in ("init", "doctor", "check", "plan", "explain", "run", "queries", "results", "reference"):
+    project = ("init", "doctor", "check", "plan", "explain", "run", "queries", "results", "reference")
+    for name in (*project, "solve", "experiment"):
         assert name in done.out
-    assert len(app.registered_commands) == 9
+    assert len(app.registered_commands) == 11
 
 
 def test_a_fresh_project_checks_and_plans(tmp_path: Path, capsys: Capture) -> None:
