@@ -5,7 +5,7 @@ PY     := $(VENV)/bin/python
 UV     := 0.13.7
 DEMO   := examples/smart-plugs
 
-.PHONY: demo test check spark bench soak lock clean
+.PHONY: demo test check deep spark bench soak lock clean
 .DEFAULT_GOAL := check
 
 # uv installs the hash-checked lock in seconds; pip, slower, knows index settings that uv does not read.
@@ -43,12 +43,16 @@ check: $(VENV)/.kernels
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -m "not spark" -n 2
+	$(PY) -m pytest -m "not spark and not deep" -n 2
 
 spark: $(VENV)/.kernels
 	$(PY) -m pytest -m spark
 
-test: check spark
+# Searches against oracles: no JVM, a minute.
+deep: $(VENV)/.kernels
+	$(PY) -m pytest -m deep -n 2
+
+test: check deep spark
 
 bench: $(VENV)/.kernels
 	$(PY) -m benchmarks.run

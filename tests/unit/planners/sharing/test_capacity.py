@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,9 @@ import pytest
 from headrace.planners.sharing.brute_force import optimum, plan_costs
 from headrace.planners.sharing.problem import Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.solve import PAPER, Quick, plan_fast
+from tests.unit.planners.sharing.clock import counting
+
+pytestmark = pytest.mark.deep
 
 MIXED = (1.0, 1.0, 2.0, 4.0)
 COST_BASED = ("G_TL", "W_TL", "W_TN", "W_I", "WG_TL", "WG_TN", "WG_I")
@@ -27,7 +29,7 @@ def random_problem(
 
 
 def planned(problem: SharingProblem, optimiser: str, seconds: float = 0.05) -> Quick:
-    return plan_fast(problem, optimiser, Options(balance=1.0, seconds=seconds), clock=time.perf_counter)
+    return plan_fast(problem, optimiser, Options(balance=1.0, seconds=seconds), clock=counting())
 
 
 def loads(problem: SharingProblem, found: Quick) -> list[float]:

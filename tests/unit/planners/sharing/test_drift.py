@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
@@ -13,6 +12,9 @@ from headrace.planners.sharing.brute_force import optimum, plan_costs
 from headrace.planners.sharing.drift import Decision, decide, matched, renamed, steps_to
 from headrace.planners.sharing.online import MovePrice, Place, RunningPlan
 from headrace.planners.sharing.problem import Assignment, Options, SharingProblem, WindowQuery
+from tests.unit.planners.sharing.clock import counting
+
+pytestmark = pytest.mark.deep
 
 QUICK = Options(seconds=0.01)
 Nodes = tuple[tuple[tuple[int, ...], ...], ...]
@@ -79,7 +81,7 @@ def worth(problem: SharingProblem, assignment: Assignment) -> float:
 
 
 def decided(problem: SharingProblem, plan: RunningPlan, rate: float, price: MovePrice) -> Decision:
-    return decide(plan, rate, price, QUICK, clock=time.perf_counter)
+    return decide(plan, rate, price, QUICK, clock=counting())
 
 
 @pytest.mark.parametrize("seed", range(12))

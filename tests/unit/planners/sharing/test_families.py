@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import exp, prod
@@ -26,6 +25,9 @@ from headrace.planners.sharing.families import (
 )
 from headrace.planners.sharing.problem import Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.solve import plan_fast
+from tests.unit.planners.sharing.clock import counting
+
+pytestmark = pytest.mark.deep
 
 COLUMNS = {"user": 40, "shop": 5, "kind": 3}
 
@@ -124,7 +126,7 @@ def random_problem(seed: int, count: int) -> FamilyProblem:
 @pytest.mark.parametrize("seed", range(40))
 def test_costs_by_other_means_and_the_optimum(seed: int) -> None:
     problem = random_problem(seed, 6)
-    found = solve_families(problem, clock=time.perf_counter)
+    found = solve_families(problem, clock=counting())
     trees = [tree for trees in found.plan.assignment for tree in trees]
     assert sorted(i for tree in trees for i in tree) == list(range(6))
     told = [
@@ -152,10 +154,8 @@ def test_without_filters_and_keys_it_is_weave_share() -> None:
         for i, s in enumerate(rng.integers(1, 30, size=40))
     )
     problem = FamilyProblem(20.0, (1.0,), queries, (Family(),) * 40, {}, {}, {})
-    found = solve_families(problem, clock=time.perf_counter).plan
-    plain = plan_fast(
-        SharingProblem(20.0, (1.0,), queries), "WEAVE_SHARE", Options(), clock=time.perf_counter
-    )
+    found = solve_families(problem, clock=counting()).plan
+    plain = plan_fast(SharingProblem(20.0, (1.0,), queries), "WEAVE_SHARE", Options(), clock=counting())
     assert found.assignment == plain.assignment
     assert found.total_cost == pytest.approx(plain.total)
 
@@ -254,7 +254,7 @@ def test_coarse_keys_share_with_fine_ones_only_when_these_are_few(users: int, sh
     queries = (WindowQuery("fine", 20, 2), WindowQuery("coarse", 200, 2))
     families = (Family("", frozenset({"user", "shop"})), Family("", frozenset({"shop"})))
     problem = FamilyProblem(500.0, (1.0,), queries, families, {}, {}, {"user": users, "shop": 2})
-    trees = solve_families(problem, clock=time.perf_counter).plan.assignment[0]
+    trees = solve_families(problem, clock=counting()).plan.assignment[0]
     assert (len(trees) == 1) is shared
 
 
@@ -262,7 +262,7 @@ def test_reading_rows_once_is_what_a_separate_tree_saves() -> None:
     rows = [(12, 4, "a", ""), (8, 4, "b", "")]
     for scan, trees in ((0.0, 2), (0.5, 1)):
         problem = problem_of(rows, {"a": 0.5, "b": 0.4}, {"a&b": 0.0}, 100.0, scan=scan)
-        assert len(solve_families(problem, clock=time.perf_counter).plan.assignment[0]) == trees
+        assert len(solve_families(problem, clock=counting()).plan.assignment[0]) == trees
 
 
 # Chances.

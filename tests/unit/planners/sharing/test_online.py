@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,9 @@ from headrace.planners.sharing.online import NO_NODE, Change, MovePrice, Running
 from headrace.planners.sharing.problem import Assignment, Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.report import check_assignment, tree_cost
 from headrace.planners.sharing.solve import plan_fast
+from tests.unit.planners.sharing.clock import counting
+
+pytestmark = pytest.mark.deep
 
 DEAR = MovePrice(per_query=1e9)
 
@@ -34,7 +35,7 @@ def random_problem(
 
 
 def fresh(problem: SharingProblem) -> tuple[Assignment, float, float]:
-    found = plan_fast(problem, "headrace", Options(balance=1.0, seconds=0.1), clock=time.perf_counter)
+    found = plan_fast(problem, "headrace", Options(balance=1.0, seconds=0.1), clock=counting())
     return found.assignment, found.total, found.max_load
 
 

@@ -20,6 +20,8 @@ from headrace.planners.sharing.problem import Assignment, CostModel, Options, Sh
 from headrace.planners.sharing.solve import OPTIMISERS, PAPER, plan_fast, solve
 from tests.unit.planners.sharing.reference import REFERENCE, Paper, as_assignment, classes
 
+pytestmark = pytest.mark.deep
+
 CLOCK = time.process_time
 DYADIC = (1, 2, 4, 8, 16)
 """Slides with many exact ties."""

@@ -25,6 +25,8 @@ from headrace.planners.sharing.report import quick_costs
 from headrace.planners.sharing.to_nodes import weave_share_on_one, wg_tn
 from tests.unit.planners.sharing.test_optimisers import PROBLEMS, of
 
+pytestmark = pytest.mark.deep
+
 
 class Ticks:
     """A clock that goes on a step at every look."""

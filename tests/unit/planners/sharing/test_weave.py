@@ -22,6 +22,8 @@ from headrace.planners.sharing.to_nodes import weave_share_on_one
 from headrace.planners.sharing.weave import Woven, class_densities, weave_share
 from tests.unit.planners.sharing.test_optimisers import PROBLEMS, of
 
+pytestmark = pytest.mark.deep
+
 
 def merged_by_hand(instance: Instance, at_least: int, down_to: int) -> list[list[int]]:
     """Every pair at every step, in floats: the algorithm that the bounds and the class trees leave out."""
