@@ -53,14 +53,18 @@ class Settled:
     """The largest node cost."""
 
 
-def ours(instance: Instance, options: Options, clock: Clock) -> Assignment:
-    search = Search(instance, options, clock)
+def ours(instance: Instance, options: Options, clock: Clock, started: float | None = None) -> Assignment:
+    """One plan. `started`: when the time of `options.seconds` began, if it was before this call."""
+    search = Search(instance, options, clock, started)
     search.run()
     return _assignment(instance, search.chosen())
 
 
-def ours_front(instance: Instance, options: Options, clock: Clock) -> tuple[FrontPoint, ...]:
-    search = Search(instance, options, clock)
+def ours_front(
+    instance: Instance, options: Options, clock: Clock, started: float | None = None
+) -> tuple[FrontPoint, ...]:
+    """All plans that no other found plan beats on both costs, the lowest total first."""
+    search = Search(instance, options, clock, started)
     search.run()
     return tuple(FrontPoint(s.total, s.dearest, _assignment(instance, s), s.worst) for s in search.front)
 
@@ -69,11 +73,14 @@ class Search:
     """One run: squeeze the limit down, then spend the time that is left around the plan that the knob
     wants."""
 
-    def __init__(self, instance: Instance, options: Options, clock: Clock) -> None:
+    def __init__(
+        self, instance: Instance, options: Options, clock: Clock, started: float | None = None
+    ) -> None:
         self.instance = instance
         self.balance = options.balance
         self.clock = clock
-        self.until = clock() + (default_seconds(instance) if options.seconds is None else options.seconds)
+        seconds = default_seconds(instance) if options.seconds is None else options.seconds
+        self.until = (clock() if started is None else started) + seconds
         self.front: list[Settled] = []
         self.rng = np.random.default_rng([options.seed, 3])
         self.orders = _orders(instance)
@@ -121,12 +128,12 @@ class Search:
         while not self.late():
             near = 0.985 if self.rng.random() < 0.5 else 1.0
             limit = self.limit(np.inf if self.balance == 0 else plan.worst * near)
-            before = self.phi(limit)
-            saved = keep(self.forest)
+            before, forest, saved = self.phi(limit), self.forest, keep(self.forest)
             self.kick(limit)
             self.record()
             if self.phi(limit) > before + 1e-9:
-                restore(self.forest, saved)
+                self.forest = forest
+                restore(forest, saved)
             better = self.chosen()
             if better is not plan:
                 plan = better
@@ -139,13 +146,37 @@ class Search:
         )
 
     def kick(self, limit: Limit) -> None:
+        """Loosen some queries, insert them where they raise Phi least, and go one round."""
+        if self.rng.random() < 0.5:
+            self._fell_some()
+        else:
+            self._loosen_slow()
+        loose = self.orders[0][self.forest.tree_of[self.orders[0]] < 0]
+        order = self.rng.permutation(loose) if self.rng.random() < 0.5 else loose
+        insert_queries(self.forest, order, limit)
+        improve(self.forest, *self.orders, limit, merge=True)
+
+    def _fell_some(self) -> None:
+        """One to three whole trees."""
+        alive = np.flatnonzero(self.forest.size)
+        count = min(len(alive), int(self.rng.integers(1, 4)))
+        for tree in self.rng.choice(alive, size=count, replace=False):
+            fell(self.forest, tree)
+
+    def _loosen_slow(self) -> None:
+        """The slow classes of a tree, from a random cut on: they pay for its fast edges, and may find a
+        place in other trees where they pay less."""
         forest = self.forest
-        alive = np.flatnonzero(forest.size)
-        for tree in self.rng.choice(alive, size=min(len(alive), int(self.rng.integers(1, 4))), replace=False):
-            fell(forest, tree)
-        loose = self.orders[0][forest.tree_of[self.orders[0]] < 0]
-        insert_queries(forest, self.rng.permutation(loose) if self.rng.random() < 0.5 else loose, limit)
-        improve(forest, *self.orders, limit, merge=True)
+        several = np.flatnonzero((forest.count > 0).sum(axis=1) > 1)
+        if not len(several):
+            return self._fell_some()
+        tree = int(self.rng.choice(several))
+        classes = [c for c in self.orders[3].tolist() if forest.count[tree, c]]
+        slow = classes[int(self.rng.integers(1, len(classes))) :]
+        left = forest.tree_of.copy()
+        left[(left == tree) & np.isin(forest.klass, slow)] = -1
+        self.restart(Settled(0.0, 0.0, left, forest.node))
+        return None
 
     def settle(self, limit: Limit, rounds: int = 12) -> Settled:
         for i in range(rounds):
@@ -161,7 +192,8 @@ class Search:
     def restart(self, plan: Settled) -> None:
         trees: dict[int, list[int]] = {}
         for query, tree in enumerate(plan.tree_of.tolist()):
-            trees.setdefault(tree, []).append(query)
+            if tree >= 0:
+                trees.setdefault(tree, []).append(query)
         names = sorted(trees)
         self.forest = plant(self.instance, [trees[t] for t in names], plan.node[names], self.cross)
 
@@ -190,7 +222,7 @@ class Search:
 
 
 def default_seconds(instance: Instance) -> float:
-    return 0.025 if instance.queries <= 1000 else 0.4
+    return 0.028 if instance.queries <= 1000 else 0.4
 
 
 def keep(forest: Forest) -> list[NDArray[Any]]:

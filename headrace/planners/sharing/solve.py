@@ -87,7 +87,7 @@ def plan_fast(problem: SharingProblem, optimiser: str, options: Options, *, cloc
     started = clock()
     instance = instance_of(problem)
     if optimiser == DEFAULT_OPTIMISER:
-        assignment = _ours(problem, instance, options, clock)
+        assignment = _ours(problem, instance, options, clock, started)
     else:
         assignment = _paper(problem, instance, optimiser, options)
     seconds = clock() - started
@@ -95,10 +95,12 @@ def plan_fast(problem: SharingProblem, optimiser: str, options: Options, *, cloc
     return Quick(assignment, total, max_load, seconds)
 
 
-def _ours(problem: SharingProblem, instance: Instance, options: Options, clock: Clock) -> Assignment:
+def _ours(
+    problem: SharingProblem, instance: Instance, options: Options, clock: Clock, started: float
+) -> Assignment:
     if not needs_true_cost(problem):
-        return ours(instance, options, clock)
-    plans = [point.assignment for point in ours_front(instance, options, clock)]
+        return ours(instance, options, clock, started)
+    plans = [point.assignment for point in ours_front(instance, options, clock, started)]
     return TruePlans(problem, options.balance).best(plans, to_nodes.wg_tn(instance, options))
 
 
@@ -106,7 +108,7 @@ def front_fast(problem: SharingProblem, options: Options, *, clock: Clock) -> Qu
     """Our Pareto front; its first point has the lowest total, its last the lowest maximum."""
     warm(clock)
     started = clock()
-    front = ours_front(instance_of(problem), options, clock)
+    front = ours_front(instance_of(problem), options, clock, started)
     seconds = clock() - started
     first = front[0]
     return Quick(first.assignment, first.total_cost, first.max_cost, seconds, front)
