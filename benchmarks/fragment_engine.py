@@ -118,7 +118,7 @@ def measure(case: Case) -> Figures:
 
 
 def main(arguments: list[str]) -> int:
-    table = Table("case", "CPU s", "result rows", "M rows/s", "M cells/s", "state B / fragment row")
+    table = Table("case", "CPU s", "result rows", "M rows/s", "M cells/s", "state B written / row")
     wanted = [c for c in CASES if not arguments or any(a in c.name for a in arguments)]
     for case in wanted:
         found = measure(case)

@@ -81,23 +81,39 @@ def _inputs(plan: lp.LogicalPlan, marks: Mapping[str, str]) -> dict[str, Schema]
     return {name: Schema(columns.values()) for name, columns in read.items()}
 
 
+def sql_above(plan: lp.LogicalPlan, node: lp.LogicalPlan, name: str) -> str:
+    """The SQL text of what a plan does with the rows of one of its nodes, which are in the table `name`."""
+    if plan == node:
+        return f"SELECT {_columns(plan.schema)} FROM {_SQL.name(name)}"
+    return _Builder({}, {node: name}).text(plan)
+
+
 class _Builder:
     """Turns nodes into CTEs `#0`, `#1`, ...; remembers which of them carry an arrival watermark."""
 
-    def __init__(self, marks: Mapping[str, str]) -> None:
+    def __init__(self, marks: Mapping[str, str], given: Mapping[lp.LogicalPlan, str] | None = None) -> None:
         self._marks = marks
-        self._names: dict[lp.LogicalPlan, str] = {}
+        self._names: dict[lp.LogicalPlan, str] = dict(given or {})
+        self._given = frozenset(self._names)
         self._marked: set[lp.LogicalPlan] = set()
 
     def text(self, plan: lp.LogicalPlan) -> str:
         parts = []
-        for node in lp.nodes(plan):
+        for node in self._wanted(plan):
             if node not in self._names:
                 body = self._select(node)
                 self._names[node] = f"#{len(self._names)}"
                 parts.append(f"{self._of(node)} AS ({body})")
         columns = _columns(plan.schema)
         return "WITH " + ",\n".join(parts) + f"\nSELECT {columns} FROM {self._of(plan)}"
+
+    def _wanted(self, plan: lp.LogicalPlan) -> Iterator[lp.LogicalPlan]:
+        """The nodes of a plan, inputs first, down to those whose rows are given."""
+        if plan in self._given:
+            return
+        for child in plan.inputs:
+            yield from self._wanted(child)
+        yield plan
 
     def _of(self, node: lp.LogicalPlan) -> str:
         return _SQL.name(self._names[node])

@@ -68,6 +68,10 @@ class Compiler:
         columns = ", ".join(map(_q, plan.schema.names))
         return f"SELECT {columns} FROM ({self._node(plan, self._any_time(plan))})"
 
+    def rows(self, plan: lp.LogicalPlan, time: str) -> str:
+        """All columns of a plan, with `time` as its event time."""
+        return self._node(plan, time)
+
     @staticmethod
     def _any_time(node: lp.LogicalPlan) -> str | None:
         return node.times[0] if node.times else None

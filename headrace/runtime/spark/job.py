@@ -74,6 +74,11 @@ class JobRun:
     def state(self) -> JobState:
         return self._observed.state
 
+    @property
+    def fingerprint(self) -> str:
+        """Of what the checkpoint belongs to."""
+        return self.job.fingerprint
+
     # -- before the start -------------------------------------------------------------------------
 
     def is_finished(self) -> bool:
@@ -106,7 +111,7 @@ class JobRun:
 
     def _check_fingerprint(self) -> None:
         path = self._context.state / "job.json"
-        if path.exists() and json.loads(path.read_text(encoding="utf-8"))["plan"] != self.job.fingerprint:
+        if path.exists() and json.loads(path.read_text(encoding="utf-8"))["plan"] != self.fingerprint:
             raise UserError(
                 f'query "{self.job.query}" was changed since its last run: '
                 "what it has kept does not fit the new plan",
@@ -119,10 +124,22 @@ class JobRun:
         """Start the streaming query and the thread that watches it."""
         context = self._context
         context.state.mkdir(parents=True, exist_ok=True)
-        write_json(context.state / "job.json", {"plan": self.job.fingerprint, "query": self.job.query})
+        write_json(context.state / "job.json", {"plan": self.fingerprint, "query": self.job.query})
         # From here on there may be rows that were read and not given.
         self._finished_file.unlink(missing_ok=True)
         self._views: dict[lp.StreamScan | lp.TableScan, str] = {}
+        self._open_output(session, on_file)
+        if self._drain:
+            self._close_early()
+            self._observed.totals = known_rows(self._streams, context.root, self._generated)
+        self._query = self._start(session)
+        self._observed.state = JobState.RUNNING
+        self._thread = threading.Thread(target=self._run, name=f"job {self.job.id}", daemon=True)
+        self._thread.start()
+
+    def _open_output(self, session: Session, on_file: Callable[[Path], None] | None) -> None:
+        """Where results and late rows are counted and given."""
+        context = self._context
         self._late = LateCounter(
             session,
             self.job.plan,
@@ -138,18 +155,16 @@ class JobRun:
         self._publisher = Publisher(
             context.state / "staging", context.results if to_files else None, context.state, kind, taker
         )
-        if self._drain:
-            self._close_early()
-            self._observed.totals = known_rows(self._streams, context.root, self._generated)
-        self._query = self._start(session)
-        self._observed.state = JobState.RUNNING
-        self._thread = threading.Thread(target=self._run, name=f"job {self.job.id}", daemon=True)
-        self._thread.start()
 
-    def _register(self, session: Session) -> str:
-        """The views of the plan's scans, and the text of the query over them."""
+    def _frame(self, session: Session) -> Session:
+        """The streaming DataFrame of the job's output."""
+        self._register(session, self.job.plan)
+        return session.sql(Compiler(self._views.__getitem__).query(self.job.plan))
+
+    def _register(self, session: Session, plan: lp.LogicalPlan) -> None:
+        """The views of the plan's scans."""
         views, prefix = self._views, f"hr_{fingerprint(self.job.id)}"
-        for node in lp.nodes(self.job.plan):
+        for node in lp.nodes(plan):
             if node in views:
                 continue
             if isinstance(node, lp.StreamScan):
@@ -167,14 +182,11 @@ class JobRun:
                 views[node] = f"{prefix}_{node.table}_{len(views)}"
                 table = self._context.tables[node.table]
                 table_view(session, node, table, name=views[node], root=self._context.root)
-        return Compiler(views.__getitem__).query(self.job.plan)
 
     def _start(self, session: Session) -> Session:
         context, kind = self._context, self._context.sink.kind
         try:
-            writer = (
-                session.sql(self._register(session)).writeStream.outputMode("append").queryName(self.job.id)
-            )
+            writer = self._frame(session).writeStream.outputMode("append").queryName(self.job.id)
             writer = writer.format(file_format(kind)).option("path", str(context.state / "staging"))
             writer = writer.options(**writer_options(kind))
             if context.trigger:
@@ -220,12 +232,15 @@ class JobRun:
                     f"the checkpoint of the job is not here: {self._checkpoint}",
                     hint="A remote Spark must see the project folder under the same path.",
                 )
-            outcome = {
-                "output_rows": self._publisher.done.rows,
-                "late_rows": self._late.total,
-                "batch": self._late.batch,
-            }
-            write_json(self._finished_file, outcome)
+            write_json(self._finished_file, self._outcome())
+
+    def _outcome(self) -> dict[str, object]:
+        """What `finished_before` needs to know of a drained job."""
+        return {
+            "output_rows": self._publisher.done.rows,
+            "late_rows": self._late.total,
+            "batch": self._late.batch,
+        }
 
     def _close_early(self) -> None:
         """Close with the last batch where that can be foreseen, rather than after it."""
@@ -268,6 +283,10 @@ class JobRun:
         """Take in what Spark reports and publish what it has committed."""
         for event in self._query.recentProgress:
             self._observed.take(json.loads(event.json))
+        self._take_output()
+
+    def _take_output(self) -> None:
+        """Count late rows and publish what is committed."""
         committed = last_committed(self._checkpoint)
         for batch, dropped in self._observed.unheard():
             if batch <= committed:
