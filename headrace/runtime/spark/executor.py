@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from headrace.catalog.model import SinkKind
 from headrace.errors import InternalError
-from headrace.plan.placed import Job
+from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.duckdb.above import Above
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.spark.fence import Fence
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.session import Session, Sessions
+from headrace.runtime.spark.tree import TreeRun
 
 
 class SparkExecutor:
@@ -32,6 +34,7 @@ class SparkExecutor:
         self._sessions = Sessions(environ, scratch=self._scratch, memory=memory)
         self._on_rows = on_rows
         self._jobs: dict[str, JobRun] = {}
+        self._trees: dict[str, TreeRun] = {}
         self._fences: dict[Path, Fence] = {}
 
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
@@ -48,6 +51,20 @@ class SparkExecutor:
             session = self._session(context)
             run.begin(session, self._taker(job, context))
         self._jobs[job.id] = run
+
+    def start_tree(
+        self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        """Start a tree; each member is then a job of its own to ask for."""
+        self._clear_fence(context.root)
+        finish = {m.query: Above(m.plan, m.aggregate, {}).rows for m in tree.members}
+        run = TreeRun(tree, context, members, finish, drain=drain)
+        if run.is_finished():
+            run.finished_before()
+        else:
+            run.begin(self._session(context), None)
+        self._jobs[tree.id] = run
+        self._trees |= dict.fromkeys(members, run)
 
     def _clear_fence(self, root: Path) -> None:
         """The first job of a project waits for an engine that a crash left behind."""
@@ -75,6 +92,8 @@ class SparkExecutor:
         return self._jobs[job_id].state
 
     def progress(self, job_id: str) -> Progress:
+        if job_id in self._trees:
+            return self._trees[job_id].progress_of(job_id)
         return self._jobs[job_id].progress()
 
     def rows(self, job_id: str) -> list[pa.Table]:

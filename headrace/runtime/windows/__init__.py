@@ -1,0 +1,21 @@
+"""The final level of a tree: fragments in, the windows of every query out. Pure: no Spark, no clock."""
+
+from headrace.runtime.windows.bucket import Bucket
+from headrace.runtime.windows.kept import Span, covers, valid_from
+from headrace.runtime.windows.partials import Needs, needs_of, unsupported
+from headrace.runtime.windows.spec import Output, Partial, PartialKind, QuerySpec, TreeSpec
+
+__all__ = [
+    "Bucket",
+    "Needs",
+    "Output",
+    "Partial",
+    "PartialKind",
+    "QuerySpec",
+    "Span",
+    "TreeSpec",
+    "covers",
+    "needs_of",
+    "unsupported",
+    "valid_from",
+]
