@@ -1,4 +1,5 @@
-"""A tree on Spark gives every member the answer of a batch evaluation, also when stopped and started again."""
+"""A tree on Spark gives every member the answer of a batch evaluation, also when stopped and started
+again."""
 
 from __future__ import annotations
 

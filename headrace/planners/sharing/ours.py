@@ -34,6 +34,8 @@ from headrace.planners.sharing.weave import Woven, class_densities, weave_share
 
 Clock = Callable[[], float]
 
+LONG = 0.1
+"""Seconds left after the first squeeze that are worth a search for a lower total."""
 NEAR = 0.94
 FAR = 0.25
 """From one limit to the next: this share of it, or this share of the way to the mean load, whichever is
@@ -81,6 +83,7 @@ class Search:
         self.clock = clock
         seconds = default_seconds(instance) if options.seconds is None else options.seconds
         self.until = (clock() if started is None else started) + seconds
+        self.step = 0.0
         self.front: list[Settled] = []
         self.rng = np.random.default_rng([options.seed, 3])
         self.orders = _orders(instance)
@@ -106,7 +109,18 @@ class Search:
             self.settle(self.limit(np.inf))
             self.restart(self.front[-1])
         self.squeeze()
+        if self.until - self.clock() > LONG:
+            self._lower_total()
         self.polish()
+
+    def _lower_total(self) -> None:
+        """With time enough: look for a lower total first, which is then room for more trees, and squeeze
+        that."""
+        until, self.until = self.until, self.clock() + (self.until - self.clock()) * 0.3
+        self._kick_around(self.front[0], lambda plan: np.inf, lambda: self.front[0])
+        self.until = until
+        self.restart(self.front[0])
+        self.squeeze()
 
     def squeeze(self) -> None:
         """Lower the limit step by step, for as long as the nodes follow and the knob allows the total."""
@@ -122,22 +136,33 @@ class Search:
                 return
 
     def polish(self) -> None:
-        """Fell a few trees, insert their queries anew, settle; keep what is better."""
-        plan = self.chosen()
+        """Spend what time is left around the plan that the knob wants."""
+
+        def load(plan: Settled) -> float:
+            near = 0.985 if self.rng.random() < 0.5 else 1.0
+            return np.inf if self.balance == 0 else plan.worst * near
+
+        self._kick_around(self.chosen(), load, self.chosen)
+
+    def _kick_around(
+        self, plan: Settled, load: Callable[[Settled], float], best: Callable[[], Settled]
+    ) -> None:
+        """Loosen some queries, insert them anew, settle; keep what is better."""
         self.restart(plan)
         while not self.late():
-            near = 0.985 if self.rng.random() < 0.5 else 1.0
-            limit = self.limit(np.inf if self.balance == 0 else plan.worst * near)
+            began = self.clock()
+            limit = self.limit(load(plan))
             before, forest, saved = self.phi(limit), self.forest, keep(self.forest)
             self.kick(limit)
             self.record()
             if self.phi(limit) > before + 1e-9:
                 self.forest = forest
                 restore(forest, saved)
-            better = self.chosen()
-            if better is not plan:
-                plan = better
+            if best() is not plan:
+                plan = best()
                 self.restart(plan)
+            self.step = self.clock() - began
+        self.step = 0.0
 
     def limit(self, load: float) -> Limit:
         """A limit with a price at which a new tree pays once a node is a few per cent above."""
@@ -198,7 +223,8 @@ class Search:
         self.forest = plant(self.instance, [trees[t] for t in names], plan.node[names], self.cross)
 
     def late(self) -> bool:
-        return self.clock() >= self.until
+        """Whether there is no time for another step like the last one."""
+        return self.clock() + self.step >= self.until
 
     def worst(self) -> float:
         return float((self.forest.cost / self.forest.capacity).max())
