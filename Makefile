@@ -43,14 +43,14 @@ check: $(VENV)/.kernels
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -m "not spark and not deep" -n 2
+	$(PY) -m pytest -m "not spark" -n 2 --dist worksteal --ignore tests/spark --ignore tests/deep
 
 spark: $(VENV)/.kernels
 	$(PY) -m pytest -m spark
 
 # Searches against oracles: no JVM, a minute.
 deep: $(VENV)/.kernels
-	$(PY) -m pytest -m deep -n 2
+	$(PY) -m pytest tests/deep -n 2 --dist worksteal
 
 test: check deep spark
 

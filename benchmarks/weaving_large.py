@@ -4,7 +4,7 @@
 
 Seconds are processor time of the search (parsing, compiling and the exact report are not in it), the median
 of the repeats; costs are the paper's, read in floats. WG_TN is the lazy WeaveShare of weave.py, which gives
-the plan of the exhaustive one (tests/unit/planners/sharing/test_weave.py).
+the plan of the exhaustive one (tests/deep/sharing/test_weave.py).
 """
 
 from __future__ import annotations

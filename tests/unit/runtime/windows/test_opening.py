@@ -72,7 +72,9 @@ def test_closed_fragments_are_those_of_all_rows_at_once(seed: int) -> None:
         rows.append((t + rng.randint(-3, 0), rng.choice(["a", "b", None]), x))
     arguments, columns = arguments_of(call for _, call in CALLS)
     opening, tree = Opening(spec()), spec()
-    watermark, late, seen, closed = -(10**6), 0, [], []
+    watermark, late = -(10**6), 0
+    seen: list[Row] = []
+    closed: list[dict[str, object]] = []
     for start in range(0, len(rows), 40):
         part = rows[start : start + 40]
         (column,) = columns

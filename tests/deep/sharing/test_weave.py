@@ -20,9 +20,7 @@ from headrace.planners.sharing.rates import Floats, rates_of
 from headrace.planners.sharing.solve import PAPER, SINGLE
 from headrace.planners.sharing.to_nodes import weave_share_on_one
 from headrace.planners.sharing.weave import Woven, class_densities, weave_share
-from tests.unit.planners.sharing.test_optimisers import PROBLEMS, of
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.test_optimisers import PROBLEMS, of
 
 
 def merged_by_hand(instance: Instance, at_least: int, down_to: int) -> list[list[int]]:

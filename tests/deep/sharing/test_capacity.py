@@ -10,9 +10,7 @@ import pytest
 from headrace.planners.sharing.brute_force import optimum, plan_costs
 from headrace.planners.sharing.problem import Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.solve import PAPER, Quick, plan_fast
-from tests.unit.planners.sharing.clock import counting
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.clock import counting
 
 MIXED = (1.0, 1.0, 2.0, 4.0)
 COST_BASED = ("G_TL", "W_TL", "W_TN", "W_I", "WG_TL", "WG_TN", "WG_I")

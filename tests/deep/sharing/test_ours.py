@@ -23,9 +23,7 @@ from headrace.planners.sharing.problem import Assignment, Options, SharingProble
 from headrace.planners.sharing.rates import rates_of
 from headrace.planners.sharing.report import quick_costs
 from headrace.planners.sharing.to_nodes import weave_share_on_one, wg_tn
-from tests.unit.planners.sharing.test_optimisers import PROBLEMS, of
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.test_optimisers import PROBLEMS, of
 
 
 class Ticks:

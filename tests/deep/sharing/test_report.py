@@ -14,7 +14,7 @@ from headrace.planners.sharing.instance import instance_of
 from headrace.planners.sharing.problem import Assignment, FrontPoint, Options
 from headrace.planners.sharing.report import quick_costs, report
 from headrace.planners.sharing.solve import solve
-from tests.unit.planners.sharing.test_optimisers import of
+from tests.deep.sharing.test_optimisers import of
 
 EXAMPLE = of([(6, 2), (8, 4), (7, 3)], 10.0, (1.0, 2.0))
 """The paper's Example 1, and a query with an edge that closes."""

@@ -12,8 +12,6 @@ from headrace.planners.sharing.brute_force import optimum, plan_costs, tree_cost
 from headrace.planners.sharing.lower_bound import lower_bounds
 from headrace.planners.sharing.problem import CostModel, SharingProblem, WindowQuery
 
-pytestmark = pytest.mark.deep
-
 
 def random_problem(
     rng: random.Random, cost: CostModel, *, queries: int = 6, largest: int = 30, even: bool = True

@@ -25,9 +25,7 @@ from headrace.planners.sharing.families import (
 )
 from headrace.planners.sharing.problem import Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.solve import plan_fast
-from tests.unit.planners.sharing.clock import counting
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.clock import counting
 
 COLUMNS = {"user": 40, "shop": 5, "kind": 3}
 

@@ -12,9 +12,7 @@ from headrace.planners.sharing.brute_force import optimum, plan_costs
 from headrace.planners.sharing.drift import Decision, decide, matched, renamed, steps_to
 from headrace.planners.sharing.online import MovePrice, Place, RunningPlan
 from headrace.planners.sharing.problem import Assignment, Options, SharingProblem, WindowQuery
-from tests.unit.planners.sharing.clock import counting
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.clock import counting
 
 QUICK = Options(seconds=0.01)
 Nodes = tuple[tuple[tuple[int, ...], ...], ...]

@@ -26,8 +26,6 @@ from headrace.planners.sharing.edges import EdgeCounter
 from headrace.planners.sharing.problem import Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.solve import solve
 
-pytestmark = pytest.mark.deep
-
 AS_SET = {
     "stop=prose",
     "insert=prose",

@@ -18,8 +18,6 @@ from headrace.experiments.weaving.tables import make_tables
 from headrace.experiments.weaving.workload import EXPERIMENT_2
 from tests.unit.experiments.made_up import random_costs, results
 
-pytestmark = pytest.mark.deep
-
 FILES = {"tables.json", "report.md", "fig2.png", "fig2.svg", "fig3.png", "fig3.svg"}
 app = typer.Typer()
 app.command()(experiment)

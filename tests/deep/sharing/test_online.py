@@ -12,9 +12,7 @@ from headrace.planners.sharing.online import NO_NODE, Change, MovePrice, Running
 from headrace.planners.sharing.problem import Assignment, Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.report import check_assignment, tree_cost
 from headrace.planners.sharing.solve import plan_fast
-from tests.unit.planners.sharing.clock import counting
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.clock import counting
 
 DEAR = MovePrice(per_query=1e9)
 

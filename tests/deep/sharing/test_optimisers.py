@@ -18,9 +18,7 @@ from headrace.experiments.weaving.workload import grid, workload
 from headrace.planners.sharing.brute_force import plan_costs
 from headrace.planners.sharing.problem import Assignment, CostModel, Options, SharingProblem, WindowQuery
 from headrace.planners.sharing.solve import OPTIMISERS, PAPER, plan_fast, solve
-from tests.unit.planners.sharing.reference import REFERENCE, Paper, as_assignment, classes
-
-pytestmark = pytest.mark.deep
+from tests.deep.sharing.reference import REFERENCE, Paper, as_assignment, classes
 
 CLOCK = time.process_time
 DYADIC = (1, 2, 4, 8, 16)
