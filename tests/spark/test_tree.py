@@ -119,6 +119,8 @@ def test_a_tree_answers_all_its_members(executor: SparkExecutor, tmp_path: Path)
     assert progress.late_rows == 0 and progress.input_rows == 6000
     each = [executor.progress(name).output_rows for name in QUERIES]
     assert sum(each) == progress.output_rows and min(each) > 0
+    executor.start_tree(tree, context, members, drain=True)
+    assert [executor.progress(name).output_rows for name in QUERIES] == each
 
 
 def test_a_tree_goes_on_where_it_was_stopped(executor: SparkExecutor, tmp_path: Path) -> None:

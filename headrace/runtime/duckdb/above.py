@@ -1,4 +1,4 @@
-"""What a query does with the results of its window aggregate: HAVING, projections, joins with tables.
+"""What a query does with the results of its window aggregate: HAVING and projections.
 
 Row by row and window by window, so it can be done on each batch of results by itself. The rows of one window
 always come in one batch.
@@ -6,13 +6,10 @@ always come in one batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import TracebackType
-
 import duckdb
 import pyarrow as pa
 
-from headrace.errors import EngineError
+from headrace.errors import EngineError, NotSupported
 from headrace.plan import logical as lp
 from headrace.runtime.duckdb.reference import sql_above
 from headrace.runtime.results import conform
@@ -28,14 +25,13 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 class Above:
     """The part of a plan above one of its nodes, ready for batches of that node's rows."""
 
-    def __init__(self, plan: lp.LogicalPlan, node: lp.LogicalPlan, tables: Mapping[str, pa.Table]) -> None:
+    def __init__(self, plan: lp.LogicalPlan, node: lp.LogicalPlan) -> None:
+        if set(lp.tables_of(plan)) - set(lp.tables_of(node)):
+            raise NotSupported("a tree cannot join the results of a window with a table yet")
         self._plan, self._node = plan, node
         self._text = sql_above(plan, node, _ROWS)
         self._connection = duckdb.connect(config=_SETTINGS)
         self._connection.execute("SET TimeZone = 'UTC'")
-        for scan in lp.nodes(plan):
-            if isinstance(scan, lp.TableScan) and scan.table in tables:
-                self._connection.register(scan.table, conform(tables[scan.table], scan.columns))
         self._connection.execute("SET enable_external_access = false")
 
     def rows(self, batch: pa.Table) -> pa.Table:
@@ -53,11 +49,3 @@ class Above:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Above:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

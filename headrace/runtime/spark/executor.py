@@ -12,7 +12,6 @@ import pyarrow as pa
 from headrace.catalog.model import SinkKind
 from headrace.errors import InternalError
 from headrace.plan.placed import Job, TreeJob
-from headrace.runtime.duckdb.above import Above
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.spark.fence import Fence
 from headrace.runtime.spark.job import JobRun
@@ -57,8 +56,7 @@ class SparkExecutor:
     ) -> None:
         """Start a tree; each member is then a job of its own to ask for."""
         self._clear_fence(context.root)
-        finish = {m.query: Above(m.plan, m.aggregate, {}).rows for m in tree.members}
-        run = TreeRun(tree, context, members, finish, drain=drain)
+        run = TreeRun(tree, context, members, drain=drain)
         if run.is_finished():
             run.finished_before()
         else:

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from headrace.catalog.model import SinkKind
 from headrace.plan.placed import Job, TreeJob
-from headrace.runtime.executor import JobContext, Progress
+from headrace.runtime.duckdb.above import Above
+from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.files import write_json
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.session import Session
@@ -25,24 +26,21 @@ from headrace.runtime.spark.tree_publish import Reader, TreePublisher
 from headrace.runtime.spark.woven import bucket_ids, settings, woven_rows
 from headrace.runtime.windows.tree import as_rows, woven_spec
 
-Finish = Callable[[pa.Table], pa.Table]
-
 
 class TreeRun(JobRun):
-    """`context` is the tree's own (its `sink` means nothing); `members` the context of each query; `finish`
-    says what each query does with the rows of its aggregate."""
+    """`context` is the tree's own (its `sink` means nothing); `members` has the context of each query."""
 
     def __init__(
         self,
         tree: TreeJob,
         context: JobContext,
         members: Mapping[str, JobContext],
-        finish: Mapping[str, Finish],
         *,
         drain: bool,
     ) -> None:
         super().__init__(Job(tree.id, tree.id, tree.site, tree.members[0].plan), context, drain=drain)
-        self.tree, self._members, self._finish = tree, members, finish
+        self.tree, self._members = tree, members
+        self._above = {m.query: Above(m.plan, m.aggregate) for m in tree.members}
         self.tables: dict[str, list[Path]] = {}
 
     @property
@@ -50,16 +48,19 @@ class TreeRun(JobRun):
         return self.tree.fingerprint
 
     def _open_output(self, session: Session, on_file: Callable[[Path], None] | None) -> None:
+        self._tree_publisher = self._publisher_of_members()
+
+    def _publisher_of_members(self) -> TreePublisher:
         readers = {name: self._reader(name) for name in self._members}
-        self._tree_publisher = TreePublisher(self._context.state / "staging", self._context.state, readers)
+        return TreePublisher(self._context.state / "staging", self._context.state, readers)
 
     def _reader(self, query: str) -> Reader:
         context = self._members[query]
         member = next(m for m in self.tree.members if m.query == query)
-        above = self._finish[query]
+        above = self._above[query]
 
         def finish(results: pa.Table) -> pa.Table:
-            return above(as_rows(member, results))
+            return above.rows(as_rows(member, results))
 
         if context.sink.kind is SinkKind.PARQUET:
             return Reader(finish, context.results, True)
@@ -102,6 +103,15 @@ class TreeRun(JobRun):
             "late_rows": sum(done.late.values()),
             "batch": self._observed.batch or 0,
         }
+
+    def finished_before(self) -> None:
+        self._tree_publisher = self._publisher_of_members()
+        super().finished_before()
+
+    def _end(self, state: JobState, error: str = "") -> None:
+        super()._end(state, error)
+        for above in self._above.values():
+            above.close()
 
     def progress_of(self, query: str) -> Progress:
         """The progress of one member: the tree's, with the member's own rows."""

@@ -13,7 +13,8 @@ from headrace.planners.sharing.brute_force import plan_costs
 from headrace.planners.sharing.instance import instance_of
 from headrace.planners.sharing.problem import Assignment, FrontPoint, Options
 from headrace.planners.sharing.report import quick_costs, report
-from headrace.planners.sharing.solve import solve
+from headrace.planners.sharing.solve import front_fast, plan_fast, solve
+from tests.deep.sharing.clock import counting
 from tests.deep.sharing.test_optimisers import of
 
 EXAMPLE = of([(6, 2), (8, 4), (7, 3)], 10.0, (1.0, 2.0))
@@ -100,3 +101,10 @@ def test_a_reported_front_is_a_front(capacities: tuple[float, ...], cost: str) -
         _, nodes = plan_costs(made, point.assignment)
         loads = [cost / capacity for cost, capacity in zip(nodes, capacities, strict=True)]
         assert (point.max_cost, point.max_load) == pytest.approx((max(nodes), max(loads)), rel=1e-12)
+
+
+def test_a_front_without_a_time_of_its_own_gets_more_than_a_plan() -> None:
+    made = of([(s * k, s) for s in (2, 3, 4, 5, 6, 8, 9, 10) for k in (1, 2, 5, 7)], 6.0, (1.0,) * 3)
+    one = plan_fast(made, "headrace", Options(), clock=counting()).seconds
+    assert front_fast(made, Options(), clock=counting()).seconds > 5 * one
+    assert front_fast(made, Options(seconds=one), clock=counting()).seconds < 2 * one
