@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from headrace.errors import InternalError
 from headrace.ids import fingerprint
-from headrace.plan.expr import Expr
-from headrace.plan.logical import Aggregate, LogicalPlan, Window, nodes
+from headrace.plan.expr import Expr, conjunction, conjuncts
+from headrace.plan.logical import Aggregate, Filter, LogicalPlan, Window, nodes
 from headrace.plan.text import format_expr, format_plan
 
 
@@ -24,19 +24,6 @@ class Job:
     def fingerprint(self) -> str:
         """Changes exactly when the plan text does: a checkpoint belongs to one fingerprint."""
         return fingerprint(format_plan(self.plan))
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPlan:
-    jobs: tuple[Job, ...]
-
-    def __post_init__(self) -> None:
-        ids = [job.id for job in self.jobs]
-        if len(set(ids)) != len(ids):
-            raise InternalError("PlacedPlan: two jobs have the same id")
-
-    def job(self, job_id: str) -> Job:
-        return next(job for job in self.jobs if job.id == job_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,41 +46,124 @@ class TreeMember:
             raise InternalError("TreeMember: no window")
         return self.aggregate.input
 
+    @property
+    def keys(self) -> frozenset[Expr]:
+        return frozenset(key for _, key in self.aggregate.keys)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the whole query: a result folder belongs to one fingerprint."""
+        return fingerprint(format_plan(self.plan))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeShape:
+    """What a tree keeps its state by, whoever its members are: the rows it reads, the finest keys it groups
+    them by, and those of them that say in which bucket a row is. Fixed when the tree is made; members may
+    come and go."""
+
+    rows: LogicalPlan
+    time: str
+    keys: tuple[Expr, ...]
+    """In the order of their texts."""
+    spread: tuple[Expr, ...]
+    """Keys that every member groups by; empty: one bucket has all."""
+
+    def __post_init__(self) -> None:
+        for keys in (self.keys, self.spread):
+            if list(keys) != sorted(set(keys), key=format_expr):
+                raise InternalError("TreeShape: keys stand twice or in the wrong order")
+        if not set(self.spread) <= set(self.keys):
+            raise InternalError("TreeShape: rows are spread by something that is no key")
+
+    @property
+    def fingerprint(self) -> str:
+        """What a checkpoint of the tree belongs to."""
+        texts = (format_plan(self.rows), self.time, *map(_texts, (self.keys, self.spread)))
+        return fingerprint("\n".join(texts))
+
+    def takes(self, member: TreeMember) -> bool:
+        """Whether the tree can answer this query."""
+        fits = self.where(member) is not None and member.window.time == self.time
+        return fits and set(self.spread) <= member.keys <= set(self.keys)
+
+    def where(self, member: TreeMember) -> tuple[Expr, ...] | None:
+        """Which of the tree's rows the member wants: all conditions that the tree's rows do not meet
+        anyway; None: it reads other rows."""
+        source, common = split_filter(self.rows)
+        theirs, wanted = split_filter(member.window.input)
+        if theirs != source or not set(common) <= set(wanted):
+            return None
+        return tuple(sorted(set(wanted) - set(common), key=format_expr))
+
 
 @dataclass(frozen=True, slots=True)
 class TreeJob:
     """Window aggregates that run as one Spark streaming query: one read of the stream, one set of fragments,
-    a result for every member. What it keeps depends on the rows and the keys only, so members may come and
-    go."""
+    a result for every member."""
 
     id: str
     site: str
+    shape: TreeShape
     members: tuple[TreeMember, ...]
 
     def __post_init__(self) -> None:
         if not self.members or len({m.query for m in self.members}) != len(self.members):
             raise InternalError(f"TreeJob {self.id}: wrong members")
-        if len({(m.window.input, m.window.time, self._keys(m)) for m in self.members}) != 1:
-            raise InternalError(f"TreeJob {self.id}: the members do not read the same rows by the same keys")
-
-    @staticmethod
-    def _keys(member: TreeMember) -> frozenset[Expr]:
-        return frozenset(key for _, key in member.aggregate.keys)
-
-    @property
-    def rows(self) -> LogicalPlan:
-        return self.members[0].window.input
-
-    @property
-    def time(self) -> str:
-        return self.members[0].window.time
-
-    @property
-    def keys(self) -> tuple[Expr, ...]:
-        """The key expressions of every member, each once, in an order that does not depend on the members."""
-        return tuple(sorted(self._keys(self.members[0]), key=format_expr))
+        for member in self.members:
+            if not self.shape.takes(member):
+                raise InternalError(f"TreeJob {self.id}: {member.query} does not fit its rows and keys")
 
     @property
     def fingerprint(self) -> str:
-        """Of what the checkpoint belongs to: the rows and the keys, whoever asks for them."""
-        return fingerprint(format_plan(self.rows) + "\n" + ", ".join(map(format_expr, self.keys)))
+        return self.shape.fingerprint
+
+    def member(self, query: str) -> TreeMember:
+        return next(member for member in self.members if member.query == query)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPlan:
+    jobs: tuple[Job, ...]
+    trees: tuple[TreeJob, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = [job.id for job in self.jobs] + [tree.id for tree in self.trees]
+        queries = [job.query for job in self.jobs] + [m.query for tree in self.trees for m in tree.members]
+        if len(set(ids)) != len(ids) or len(set(queries)) != len(queries):
+            raise InternalError("PlacedPlan: two jobs have the same id, or a query stands in two")
+
+    def job(self, job_id: str) -> Job:
+        return next(job for job in self.jobs if job.id == job_id)
+
+    def plan_of(self, query: str) -> LogicalPlan:
+        """The plan of a query, wherever it runs."""
+        members = (m.plan for tree in self.trees for m in tree.members if m.query == query)
+        return next((job.plan for job in self.jobs if job.query == query), None) or next(members)
+
+
+def shape_of(members: tuple[TreeMember, ...]) -> TreeShape:
+    """The shape of a tree made for these members: the conditions and the keys that all have in common stay
+    below, the rest is done for each. Raises InternalError where they read different rows."""
+    source, common = split_filter(members[0].window.input)
+    for member in members[1:]:
+        _, wanted = split_filter(member.window.input)
+        common = tuple(c for c in common if c in wanted)
+    rows = Filter(source, conjunction(common)) if common else source
+    keys = frozenset[Expr]().union(*(m.keys for m in members))
+    spread = members[0].keys.intersection(*(m.keys for m in members))
+    by_text = (tuple(sorted(found, key=format_expr)) for found in (keys, spread))
+    return TreeShape(rows, members[0].window.time, *by_text)
+
+
+def split_filter(plan: LogicalPlan) -> tuple[LogicalPlan, tuple[Expr, ...]]:
+    """The rows below the filters on top of a plan, and the conditions of those filters."""
+    found: list[Expr] = []
+    while isinstance(plan, Filter):
+        found = [*conjuncts(plan.predicate), *found]
+        plan = plan.input
+    return plan, tuple(dict.fromkeys(found))
+
+
+def _texts(keys: tuple[Expr, ...]) -> str:
+    return ", ".join(map(format_expr, keys))

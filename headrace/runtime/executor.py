@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headrace.catalog.model import Sink, Stream, Table
-from headrace.plan.placed import Job
+from headrace.plan.placed import Job, TreeJob
 
 
 class JobState(StrEnum):
@@ -72,6 +72,9 @@ class Progress:
     """Microseconds between the newest event time seen and the watermark."""
     input_total: int | None = None
     """Rows the finite input will have in all, when that is known."""
+    valid_from: int | None = None
+    """Event time in microseconds: the query gives all its windows that start here or later, and none before.
+    None: all of them."""
     error: str = ""
     notes: tuple[str, ...] = field(default=())
 
@@ -83,6 +86,16 @@ class Executor(Protocol):
         """Start or resume the job from its checkpoint. With `drain`, read the finite input to its end,
         close the streams so that every open window is given, and finish.
         Raises UserError where the job cannot run as asked."""
+        ...
+
+    def start_tree(
+        self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        """Start or resume a tree, as `start` does a job. `context` is the tree's own (its sink and results
+        mean nothing), `members` has that of each query. A tree that has run before may be started with other
+        members: the ones that stay lose and repeat nothing; a new one gives its windows from an instant on
+        that `progress` tells (`valid_from`). Afterwards `progress` knows the tree by its id, and each member
+        by its query's name; `stop` and `status` take the tree's id."""
         ...
 
     def stop(self, job_id: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.errors import EngineError, InternalError, UserError
-from headrace.plan.placed import Job
+from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 
 
@@ -48,21 +48,41 @@ class FakeExecutor:
     calls: list[tuple[str, str]] = field(default_factory=list)
     most_at_once: int = 0
     closed: bool = False
+    trees: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The members of every tree, as last started."""
+    valid: dict[str, int] = field(default_factory=dict)
+    watermarks: dict[str, int] = field(default_factory=dict)
     _jobs: dict[str, _Running] = field(default_factory=dict)
 
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
-        self.calls.append(("start", job.id))
+        self._begin(job.id, context, drain=drain)
+
+    def start_tree(
+        self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        """A tree does what its script says; each member is seen as the tree is. A member that was not there
+        at the tree's first start is valid from `watermark`."""
+        self._begin(tree.id, context, drain=drain)
+        before = self.trees.get(tree.id)
+        watermark = self.watermarks.get(tree.id, 0)
+        for query in members:
+            if before is not None and query not in before:
+                self.valid[query] = watermark
+        self.trees[tree.id] = tuple(members)
+
+    def _begin(self, job_id: str, context: JobContext, *, drain: bool) -> None:
+        self.calls.append(("start", job_id))
         if self.closed:
             raise InternalError("start after close")
-        running = self._jobs.get(job.id)
+        running = self._jobs.get(job_id)
         if running is not None and running.progress.state not in ENDED:
-            raise InternalError(f"job {job.id} is running already")
-        script = self.scripts.get(job.id, Script())
+            raise InternalError(f"job {job_id} is running already")
+        script = self.scripts.get(job_id, Script())
         if script.refuse is not None:
             raise script.refuse
         total = script.batches * script.rows if drain else None
-        first = Progress(job.id, JobState.STARTING, input_total=total)
-        self._jobs[job.id] = _Running(context, drain, script, first)
+        first = Progress(job_id, JobState.STARTING, input_total=total)
+        self._jobs[job_id] = _Running(context, drain, script, first)
         alive = sum(r.progress.state not in ENDED for r in self._jobs.values())
         self.most_at_once = max(self.most_at_once, alive)
 
@@ -76,8 +96,14 @@ class FakeExecutor:
         return self._job(job_id).progress.state
 
     def progress(self, job_id: str) -> Progress:
+        tree = next((t for t, members in self.trees.items() if job_id in members), None)
+        if tree is not None:
+            seen = self._job(tree).progress
+            return replace(seen, job=job_id, valid_from=self.valid.get(job_id))
         running = self._job(job_id)
         running.progress = _advance(running)
+        if running.progress.watermark is not None:
+            self.watermarks[job_id] = running.progress.watermark
         return running.progress
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.catalog.model import FileSource, Format, Query, Sink, SinkKind, Stream
-from headrace.plan.placed import TreeJob, TreeMember
+from headrace.plan.placed import TreeJob, TreeMember, shape_of
 from headrace.plan.types import DataType
 from headrace.rewrite.driver import rewrite
 from headrace.rewrite.merge_projections import merge_projections
@@ -85,6 +85,11 @@ def member(name: str) -> TreeMember:
     return TreeMember(name, plan, aggregate)
 
 
+def made(name: str) -> TreeJob:
+    members = tuple(map(member, QUERIES))
+    return TreeJob(name, "local", shape_of(members), members)
+
+
 @pytest.fixture
 def executor() -> Iterator[SparkExecutor]:
     engine = SparkExecutor(os.environ)
@@ -111,7 +116,7 @@ def assert_answers(tree: TreeJob, members: dict[str, JobContext], table: pa.Tabl
 def test_a_tree_answers_all_its_members(executor: SparkExecutor, tmp_path: Path) -> None:
     table = rows(1, 6000)
     write_batches(tmp_path / "in", [table.slice(i * 1500, 1500) for i in range(4)])
-    tree = TreeJob("tree-1", "local", tuple(map(member, QUERIES)))
+    tree = made("tree-1")
     context, members = contexts(tmp_path, tree)
     executor.start_tree(tree, context, members, drain=True)
     progress = wait(executor, "tree-1")
@@ -127,7 +132,7 @@ def test_a_tree_goes_on_where_it_was_stopped(executor: SparkExecutor, tmp_path: 
     table = rows(2, 4000)
     parts = [table.slice(i * 1000, 1000) for i in range(4)]
     write_batches(tmp_path / "in", parts[:2])
-    tree = TreeJob("tree-2", "local", tuple(map(member, QUERIES)))
+    tree = made("tree-2")
     context, members = contexts(tmp_path, tree)
     executor.start_tree(tree, context, members, drain=False)
     deadline = time.monotonic() + 90

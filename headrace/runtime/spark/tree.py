@@ -56,7 +56,7 @@ class TreeRun(JobRun):
 
     def _reader(self, query: str) -> Reader:
         context = self._members[query]
-        member = next(m for m in self.tree.members if m.query == query)
+        member = self.tree.member(query)
         above = self._above[query]
 
         def finish(results: pa.Table) -> pa.Table:
@@ -68,7 +68,7 @@ class TreeRun(JobRun):
         return Reader(finish, self._context.state / "given" / query, False, taken.append)
 
     def _frame(self, session: Session) -> Session:
-        self._register(session, self.tree.rows)
+        self._register(session, self.tree.shape.rows)
         spec = woven_spec(self.tree)
         return woven_rows(session, self.tree, spec, self._views.__getitem__, self._buckets(session))
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headrace.errors import InternalError
+from headrace.plan.expr import conjunction
 from headrace.plan.placed import TreeJob
 from headrace.plan.types import Column, DataType, Schema
 from headrace.runtime.results import arrow_schema
@@ -77,7 +78,7 @@ def woven_rows(
     """The streaming DataFrame of a tree: rows of `OUTPUT`."""
     rows = session.sql(level_one(tree, spec, view_of))
     partials = rows.mapInArrow(_partial(spec.to_json()), partial_schema(spec.tree))
-    keys = [_SQL.name(key.name) for key in spec.tree.keys]
+    keys = [_SQL.name(key_name(key)) for key in tree.shape.spread]
     where = f"1 + pmod(hash({', '.join(keys)}), {len(ids)})" if keys else "1"
     bucket = f"element_at(array({', '.join(map(str, ids))}), {where}) AS __bucket"
     return (
@@ -89,11 +90,18 @@ def woven_rows(
 
 def level_one(tree: TreeJob, spec: WovenSpec, view_of: ViewOf) -> str:
     """Fragment, keys and aggregate arguments of every row."""
-    micros = f"unix_micros({_SQL.name(tree.time)})"
+    shape = tree.shape
+    micros = f"unix_micros({_SQL.name(shape.time)})"
     items = [f"{fragment_sql(micros, spec.tree.queries)} AS {FRAGMENT}"]
-    items += [f"{_SQL.expr(e)} AS {_SQL.name(key_name(e))}" for e in tree.keys]
+    items += [f"{_SQL.expr(e)} AS {_SQL.name(key_name(e))}" for e in shape.keys]
     items += [f"{_SQL.expr(e)} AS {_SQL.name(name)}" for name, e in spec.columns]
-    return f"SELECT {', '.join(items)} FROM ({Compiler(view_of).rows(tree.rows, tree.time)})"
+    rows = f"SELECT {', '.join(items)} FROM ({Compiler(view_of).rows(shape.rows, shape.time)})"
+    wanted = [shape.where(member) for member in tree.members]
+    if not all(wanted):
+        return rows
+    # What no member wants need not leave the JVM.
+    some = dict.fromkeys(f"({_SQL.expr(conjunction(where))})" for where in wanted if where)
+    return f"{rows} WHERE {' OR '.join(some)}"
 
 
 def partial_columns(spec: TreeSpec) -> Schema:

@@ -59,6 +59,14 @@ class QuerySpec:
     outputs: tuple[Output, ...]
     valid_from: int | None = None
     """Windows that start before this instant are not given. None: all are."""
+    after: int | None = None
+    """Windows that end at this instant or before are not given. None: all are."""
+    keys: tuple[int, ...] | None = None
+    """Which of TreeSpec.keys the query groups by; fragments that differ in others are put together. None:
+    all, in their order."""
+    present: int | None = None
+    """Position of the partial column that counts the rows of this query, where it does not want all: a
+    window and key with none gives nothing, and late rows are counted by it. None: it wants all rows."""
 
     def __post_init__(self) -> None:
         if self.range <= 0 or self.slide <= 0:
@@ -91,6 +99,10 @@ class TreeSpec:
         for query in self.queries:
             if any(not 0 <= p < len(self.partials) for out in query.outputs for p in out.partials):
                 raise InternalError(f"TreeSpec: query {query.id} reads a partial column that is not there")
+            if query.keys is not None and any(not 0 <= k < len(self.keys) for k in query.keys):
+                raise InternalError(f"TreeSpec: query {query.id} groups by a key that is not there")
+            if query.present is not None and self.partials[query.present].kind is not PartialKind.COUNT:
+                raise InternalError(f"TreeSpec: query {query.id} is present by what is no count")
 
     def to_json(self) -> str:
         return json.dumps(
@@ -118,9 +130,16 @@ def _query_to_data(query: QuerySpec) -> dict[str, Any]:
         "slide": query.slide,
         "outputs": [[o.name, o.function, list(o.partials), o.type] for o in query.outputs],
         "valid_from": query.valid_from,
+        "after": query.after,
+        "keys": None if query.keys is None else list(query.keys),
+        "present": query.present,
     }
 
 
 def _query_from_data(data: dict[str, Any]) -> QuerySpec:
     outputs = tuple(Output(n, f, tuple(p), DataType(t)) for n, f, p, t in data["outputs"])
-    return QuerySpec(data["id"], data["range"], data["slide"], outputs, data["valid_from"])
+    keys = None if data["keys"] is None else tuple(data["keys"])
+    size, slide = data["range"], data["slide"]
+    return QuerySpec(
+        data["id"], size, slide, outputs, data["valid_from"], data["after"], keys, data["present"]
+    )
