@@ -5,7 +5,7 @@ PY     := $(VENV)/bin/python
 UV     := 0.13.7
 DEMO   := examples/smart-plugs
 
-.PHONY: demo test check deep spark bench soak lock clean
+.PHONY: demo test check deep spark bench bench-windows soak lock clean
 .DEFAULT_GOAL := check
 
 # uv installs the hash-checked lock in seconds; pip, slower, knows index settings that uv does not read.
@@ -56,6 +56,19 @@ test: check deep spark
 
 bench: $(VENV)/.kernels
 	$(PY) -m benchmarks.run
+
+# Flink has its own environment: its dependencies do not fit ours. Made once, 850 MB.
+FLINK := 2.3.0
+BENCH := .bench
+$(BENCH)/flink/.ready-$(FLINK): $(VENV)/.ready
+	$(PY) -m venv $(BENCH)/flink
+	echo '*' > $(BENCH)/.gitignore
+	$(BENCH)/flink/bin/python -m pip install --quiet --disable-pip-version-check apache-flink==$(FLINK)
+	@touch $@
+
+# Window queries on five engines; hours. ARGS=--quick takes five minutes, ARGS=--help says what else there is.
+bench-windows: $(VENV)/.kernels $(BENCH)/flink/.ready-$(FLINK)
+	$(PY) -m benchmarks.windows --cache $(BENCH) $(or $(ARGS),--publish)
 
 # The long runs: random queries against the reference, and kill -9 at random moments.
 soak: $(VENV)/.ready

@@ -22,18 +22,23 @@ from rich.table import Table
 
 from headrace.plan.expr import AggregateCall, ColumnRef
 from headrace.plan.types import Column, DataType
-from headrace.runtime.windows import Bucket, QuerySpec, TreeSpec, needs_of
+from headrace.runtime.windows import QuerySpec, TreeSpec, needs_of
 from headrace.runtime.windows.lanes import Array
-from headrace.runtime.windows.spec import FRAGMENT
+from headrace.runtime.windows.opening import ROWS
+from headrace.runtime.windows.sketch import entries, sketches
+from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind
+from headrace.runtime.windows.weaver import Weaver
 
 SECOND = 1_000_000
 LOAD = ColumnRef("load", DataType.DOUBLE)
+USER = ColumnRef("user", DataType.BIGINT)
 CALLS = (
     ("rows", AggregateCall("count", None)),
     ("mean", AggregateCall("avg", LOAD)),
     ("peak", AggregateCall("max", LOAD)),
 )
 SPREAD = (*CALLS[:2], ("spread", AggregateCall("stddev_samp", LOAD)))
+DISTINCT = (*CALLS[:2], ("users", AggregateCall("approx_count_distinct", USER)))
 ROUNDS = 3
 
 
@@ -49,6 +54,12 @@ class Case:
     density: float = 1.0
     """The share of (fragment, key) that has rows."""
     calls: tuple[tuple[str, AggregateCall], ...] = CALLS
+    late: float = 0.0
+    """The share of partials that come 150 s behind."""
+    delay: int = 0
+    """Seconds that the watermark is behind: so much stays open."""
+    groups: int = 1
+    """Every second query groups by a coarser key with so many keys in one; 1: none does."""
 
 
 CASES = (
@@ -58,7 +69,13 @@ CASES = (
     Case("200 queries, 300 s", 200, 300),
     Case("50 queries, 300 s, 2 h", 50, 300, seconds=7200),
     Case("50 queries, 3000 s, 2 h", 50, 3000, seconds=7200),
+    Case("1 query, 300 s, batches of 1 s", 1, 300, seconds=600, batch=1),
     Case("50 queries, 300 s, batches of 1 s", 50, 300, seconds=600, batch=1),
+    Case("200 queries, 300 s, batches of 1 s", 200, 300, seconds=600, batch=1),
+    Case("50 queries, batches of 1 s, 60 s open", 50, 300, seconds=600, batch=1, delay=60),
+    Case("50 queries, 300 s, 1 % late", 50, 300, late=0.01),
+    Case("50 queries, 300 s, half by 10 keys", 50, 300, groups=20),
+    Case("5 queries, 300 s, distinct, 10 min", 5, 300, seconds=600, calls=DISTINCT),
     Case("50 queries, 300 s, stddev", 50, 300, calls=SPREAD),
     Case("10 queries, 20,000 keys, 1 % active", 10, 300, keys=20_000, seconds=600, density=0.01),
     Case("1 query, 24 h, 20,000 keys, 0.1 %", 1, 86_400, keys=20_000, seconds=1200, density=0.001),
@@ -77,10 +94,17 @@ class Figures:
 def tree(case: Case) -> TreeSpec:
     needs = needs_of([case.calls] * case.queries)
     queries = tuple(
-        QuerySpec(f"q{k}", (case.range + k) * SECOND, SECOND, outputs)
+        QuerySpec(
+            f"q{k}",
+            (case.range + k) * SECOND,
+            SECOND,
+            outputs,
+            keys=(1,) if case.groups > 1 and k % 2 else None,
+        )
         for k, outputs in enumerate(needs.outputs)
     )
-    return TreeSpec((Column("plug", DataType.BIGINT),), needs.partials, queries)
+    keys = (Column("plug", DataType.BIGINT), Column("house", DataType.BIGINT))
+    return TreeSpec(keys if case.groups > 1 else keys[:1], needs.partials, queries)
 
 
 def batches(case: Case, spec: TreeSpec) -> Iterator[tuple[pa.Table, int]]:
@@ -89,23 +113,33 @@ def batches(case: Case, spec: TreeSpec) -> Iterator[tuple[pa.Table, int]]:
         starts = np.repeat(np.arange(low, low + case.batch) * SECOND, case.keys)
         keys = np.tile(np.arange(case.keys), case.batch)
         chosen = chance.random(len(starts)) < case.density
-        columns: dict[str, Array] = {FRAGMENT: starts[chosen], "plug": keys[chosen]}
-        size = len(columns["plug"])
-        for partial in spec.partials:
-            whole = partial.type is DataType.BIGINT
-            columns[partial.name] = chance.integers(1, 50, size) if whole else chance.random(size) * 100
-        yield pa.table(columns), (low + case.batch) * SECOND
+        starts, keys = starts[chosen], keys[chosen]
+        starts[chance.random(len(starts)) < case.late] -= 150 * SECOND
+        columns: dict[str, pa.Array] = {FRAGMENT: pa.array(starts), "plug": pa.array(keys)}
+        if case.groups > 1:
+            columns["house"] = pa.array(keys // case.groups)
+        columns[ROWS] = pa.array(np.ones(len(starts), np.int64))
+        columns |= {p.name: pa.array(_values(p, len(starts), chance)) for p in spec.partials}
+        yield pa.table(columns), (low + case.batch - case.delay) * SECOND
+
+
+def _values(partial: Partial, size: int, chance: np.random.Generator) -> Array | pa.Array:
+    if partial.kind is PartialKind.SKETCH:
+        users = entries(pa.array(chance.integers(0, 10_000, 3 * size)))
+        ends = pa.array(np.arange(0, 3 * size + 1, 3), pa.int32())
+        return sketches(pa.ListArray.from_arrays(ends, users))
+    return chance.integers(1, 50, size) if partial.type is DataType.BIGINT else chance.random(size) * 100
 
 
 def run(case: Case) -> Figures:
     spec = tree(case)
-    bucket, given = Bucket(spec), list(batches(case, spec))
+    weaver, given = Weaver(spec), list(batches(case, spec))
     rows = stored = 0
     started = time.process_time()
     for table, watermark in given:
-        bucket.push(table)
-        rows += sum(batch.num_rows for _, batch in bucket.advance(watermark))
-        stored += sum(map(len, bucket.changes()[0].values()))
+        weaver.take(table)
+        rows += sum(batch.num_rows for _, batch in weaver.advance(watermark).results)
+        stored += sum(map(len, weaver.changes()[0].values()))
     cpu = time.process_time() - started
     return Figures(cpu, rows, stored, sum(table.num_rows for table, _ in given))
 

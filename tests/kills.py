@@ -25,7 +25,7 @@ from headrace.catalog.load import load_project
 from headrace.runtime.compare import inexact_columns, multiset_difference
 from headrace.runtime.duckdb.reference import evaluate
 from headrace.runtime.results import read_results
-from headrace.service.planning import plan_project
+from headrace.service.planning import plan_jobs
 from tests.spark.harness import write_batches
 
 PROJECT = """
@@ -135,7 +135,7 @@ def _kill_somewhere(root: Path, process: subprocess.Popen[bytes], rng: random.Ra
 
 def _differences(root: Path, inputs: dict[str, pa.Table]) -> tuple[int, list[str]]:
     project, rows, problems = load_project(root), 0, []
-    for job in plan_project(project).jobs:
+    for job in plan_jobs(project).jobs:
         expected = evaluate(job.plan, inputs)
         kind = project.queries[job.query].sink.kind
         got = read_results(root / "results" / job.query, kind, job.plan.schema)

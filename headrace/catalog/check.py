@@ -48,6 +48,16 @@ def check_times(project: Project) -> Iterator[Problem]:
             yield Problem(place, message, "Declare the column as timestamp, or name another one.")
 
 
+def check_distinct(project: Project) -> Iterator[Problem]:
+    """Numbers of different values are given for columns that exist."""
+    for stream in project.streams.values():
+        for column in stream.distinct:
+            if column not in stream.columns:
+                message = f'stream "{stream.name}" has no column "{column}"'
+                hint = did_you_mean(column, stream.columns, "columns")
+                yield Problem(("streams", stream.name, "distinct", column), message, hint, at_key=True)
+
+
 def check_sources(project: Project) -> Iterator[Problem]:
     """A source can give the columns of its stream."""
     for stream in project.streams.values():
@@ -144,6 +154,7 @@ def _no_site(name: str, project: Project, place: Trail) -> Problem:
 CHECKS: tuple[Callable[[Project], Iterator[Problem]], ...] = (
     check_names,
     check_times,
+    check_distinct,
     check_sources,
     check_sites,
     check_links,

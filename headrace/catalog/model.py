@@ -111,6 +111,8 @@ class Stream(_Model):
     time: str
     watermark: Duration = Field(default=0, ge=0)
     rate: float = Field(default=1000.0, gt=0)
+    distinct: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """How many different values a column has, for the planner; a guess is taken for the others."""
     site: Name = "local"
     source: Source
 

@@ -14,18 +14,19 @@ from headrace.cli.render import count, out, print_json, table, write_files
 from headrace.service import picture
 from headrace.service.doctor import Check, examine, runnable
 from headrace.service.explain import (
-    NOT_RUN,
     Explanation,
     JobData,
-    QuerySharing,
+    PlanData,
     SharedTreeData,
     SharingData,
     explain_plan,
     explain_query,
 )
-from headrace.service.planning import plan_project
+from headrace.service.planning import plan_jobs
+from headrace.service.predict import lines as prediction_lines
+from headrace.service.predict import predicted_plan
 from headrace.service.project import create_project, open_project
-from headrace.service.queries import QueryData, list_queries
+from headrace.service.queries import QueryData, dropped_queries, list_queries
 
 
 def init(
@@ -72,7 +73,7 @@ def _print_checks(checks: tuple[Check, ...]) -> None:
 def check(project: ProjectPath = HERE, json: AsJson = False) -> int:
     """Check the project file and every query, and touch nothing."""
     found = open_project(project)
-    placed = plan_project(found)
+    placed = plan_jobs(found)
     counts = {
         "streams": len(found.streams),
         "tables": len(found.tables),
@@ -96,57 +97,55 @@ def plan(
     html: Html = None,
     json: AsJson = False,
 ) -> int:
-    """Show the steps that `run` would take, the plan of every job, and which queries could share a tree."""
-    data = explain_plan(open_project(project), only or ())
+    """Show the steps that `run` would take from nothing: the trees of queries that share, and the other
+    jobs."""
+    found = open_project(project)
+    data = explain_plan(found, only or ())
+    expected = predicted_plan(found, only or ())
     _write_pictures(data["project"], data["jobs"], data["sharing"]["trees"], svg, html)
     if json:
-        print_json(data)
+        print_json({**data, "predicted": expected})
         return 0
-    console = out()
-    for step, job in zip(data["steps"], data["jobs"], strict=True):
-        console.print(Text(step, style="bold") + Text(f"  reads {_reads(job)}, gives {job['sink']}"))
-        if not brief:
-            console.print("\n".join(f"  {line}" for line in job["text"].splitlines()) + "\n")
+    _print_steps(data, brief=brief)
     _print_sharing(data["sharing"], brief=brief)
+    for line in prediction_lines(expected):
+        out().print(line)
     return 0
 
 
-def _print_sharing(data: SharingData, *, brief: bool) -> None:
-    """The trees and what they save; nothing where no query could be in one."""
-    console = out()
-    if not data["trees"]:
-        return
-    console.print(Text(_sharing_head(data), style="bold"))
-    for tree in data["trees"]:
+def _print_steps(data: PlanData, *, brief: bool) -> None:
+    """Trees first, then jobs, as they stand in the steps."""
+    console, trees = out(), data["sharing"]["trees"]
+    texts = [tree["text"] for tree in trees] + [job["text"] for job in data["jobs"]]
+    notes = [f"reads {tree['rows']}" for tree in trees]
+    notes += [f"reads {_reads(job)}, gives {job['sink']}" for job in data["jobs"]]
+    for step, note, text in zip(data["steps"], notes, texts, strict=True):
+        console.print(Text(step, style="bold") + Text(f"  {note}"))
         if not brief:
-            console.print(tree["text"])
-        elif not tree["alone"]:
-            names = ", ".join(query["query"] for query in tree["queries"])
-            console.print(f"{tree['tree']} on {tree['site']}: {names}  {_tree_figures(tree)}")
+            console.print("\n".join(f"  {line}" for line in text.splitlines()) + "\n")
+
+
+def _print_sharing(data: SharingData, *, brief: bool) -> None:
+    """What the trees save, and why queries are in none."""
+    console = out()
+    if data["trees"]:
+        console.print(Text(_sharing_head(data), style="bold"))
     for query, reason in data["unshared"].items():
         if not brief:
             console.print(f"{query} not shared: {reason}")
-    console.print(data["note"])
+    for note in data["notes"]:
+        console.print(note)
 
 
 def _sharing_head(data: SharingData) -> str:
     woven = [tree for tree in data["trees"] if not tree["alone"]]
-    count = sum(len(tree["queries"]) for tree in woven)
-    if not woven:
-        return "sharing: no two queries share a tree"
-    saved = 1 - data["cost"] / data["unshared_cost"]
+    number = sum(len(tree["queries"]) for tree in woven)
+    together = f"{number} queries in {len(woven)} {'tree' if len(woven) == 1 else 'trees'}, "
     return (
-        f"sharing: {count} queries in {len(woven)} {'tree' if len(woven) == 1 else 'trees'}, "
+        f"sharing: {together if woven else ''}"
         f"{len(data['trees']) - len(woven)} with a tree of their own, {len(data['unshared'])} in none; "
-        f"{data['cost']:,.6g} operations/s instead of {data['unshared_cost']:,.6g} ({saved:.0%} less)"
-    )
-
-
-def _tree_figures(tree: SharedTreeData) -> str:
-    exact = "" if tree["exact"] else "at most "
-    return (
-        f"{exact}{tree['edge_rate_float']:.6g} fragments/s, {tree['cost']:,.6g} operations/s instead of "
-        f"{tree['unshared_cost']:,.6g}"
+        f"{data['cost']:,.3g} cores instead of {data['unshared_cost']:,.3g} with a tree each and "
+        f"{data['plain_cost']:,.3g} as Spark's own windows"
     )
 
 
@@ -176,24 +175,8 @@ def _print_explanation(data: Explanation) -> None:
         console.print(Text("\nas it runs", style="bold"))
     console.print(data["text"])
     console.print(Text("\nsharing", style="bold"))
-    for line in _sharing_lines(data["sharing"]):
+    for line in data["sharing"]["lines"]:
         console.print(line)
-
-
-def _sharing_lines(sharing: QuerySharing) -> list[str]:
-    tree = sharing["tree"]
-    if tree is None:
-        return [f"not shared: {sharing['reason']}"]
-    if tree["alone"]:
-        return [f"a tree of its own, {tree['cost']:,.6g} operations/s: {sharing['reason']}"]
-    saves = sharing["saves"]
-    return [
-        f"could share tree {tree['tree']} on {tree['site']} with {', '.join(sharing['shares_with'])}",
-        f"{tree['rows']} by ({', '.join(tree['keys'])}): {_tree_figures(tree)}",
-        f"in the tree this query {'saves' if saves >= 0 else 'costs'} {abs(saves):,.6g} operations/s"
-        + ("" if saves >= 0 else " more than alone"),
-        sharing["note"],
-    ]
 
 
 def _reads(job: JobData) -> str:
@@ -208,23 +191,29 @@ def _write_pictures(
     html: Path | None,
 ) -> None:
     texts = {} if svg is None else {svg: picture.svg(jobs, trees)}
-    write_files(texts if html is None else {**texts, html: picture.html(title, jobs, trees, NOT_RUN)})
+    write_files(texts if html is None else {**texts, html: picture.html(title, jobs, trees)})
 
 
 def queries(project: ProjectPath = HERE, json: AsJson = False) -> int:
-    """List the queries and what is known of their last run."""
-    rows = list_queries(open_project(project))
+    """List the queries, where they run and what is known of their last run."""
+    opened = open_project(project)
+    rows = list_queries(opened)
     if json:
         print_json(rows)
         return 0
-    columns = ("query", "site", "sink", "state", "batch", "rows out", "late", "updated")
+    columns = ("query", "site", "sink", "state", "batch", "rows out", "late", "updated", "tree", "valid from")
     numbers = frozenset({"batch", "rows out", "late"})
-    out().print(table(columns, [_query_cells(row) for row in rows], numbers))
+    out().print(table((*columns, "by"), [_query_cells(row) for row in rows], numbers))
+    dropped = dropped_queries(opened)
+    if dropped:
+        out().print(f"dropped by command, still in the project file: {', '.join(dropped)}")
     return 0
 
 
 def _query_cells(row: QueryData) -> tuple[str, ...]:
     state = row["observed"] or "never run"
+    if row["pending"]:
+        state = "to be added"
     if row["error"]:
         state += f": {row['error'].splitlines()[0]}"
     return (
@@ -236,4 +225,7 @@ def _query_cells(row: QueryData) -> tuple[str, ...]:
         count(row["output_rows"]),
         count(row["late_rows"]),
         (row["updated"] or "")[:19].replace("T", " "),
+        row["tree"] or "",
+        row["valid_from"] or "",
+        row["by"],
     )

@@ -12,7 +12,8 @@ from headrace.cli.live import run_table, totals, view
 from headrace.cli.options import HERE, AsJson, Limit, Only, ProjectPath, QueryName
 from headrace.cli.render import cell, err, out, print_json, table
 from headrace.errors import UserError
-from headrace.service.project import open_project
+from headrace.service.compared import comparison_lines
+from headrace.service.project import edits_of, open_project
 from headrace.service.run import Options, Outcome
 from headrace.service.view import job_rows, run_data
 
@@ -39,11 +40,13 @@ def run(
     from headrace.service.session import Watcher, run_project
 
     opened = open_project(project)
-    if not opened.queries:
+    if not opened.queries and not edits_of(opened).pending:
         raise UserError("the project has no queries to run", hint="Declare one under `queries`.")
     options = Options(drain=drain, fresh=fresh, master=master)
     with view(err(), quiet=json) as shown:
-        watcher = Watcher(shown.show, shown.data, lambda _, rows: _print_console_rows(rows, as_json=json))
+        watcher = Watcher(
+            shown.show, shown.data, lambda _, rows: _print_console_rows(rows, as_json=json), shown.note
+        )
         outcome = run_project(opened, options, os.environ, only or (), watcher)
     if json:
         print_json(run_data(outcome))
@@ -64,6 +67,8 @@ def _print_outcome(outcome: Outcome) -> None:
     rows = job_rows(outcome.last)
     console = out()
     console.print(run_table(rows, bars=console.is_terminal))
+    for line in comparison_lines(outcome.costs):
+        console.print(line)
     console.print(Text(f"{outcome.last.seconds:.1f} s  {totals(rows)}", style="bold"))
     for job, reason in outcome.failures:
         err().print(Text(f"{job} failed: ", style="bold red") + Text(reason), soft_wrap=True)
@@ -100,7 +105,8 @@ def _print_verdict(verdict: Verdict, *, as_json: bool) -> int:
     if as_json:
         print_json(verdict)
     elif verdict.equal:
-        out().print(f"{verdict.query}: equal to the reference, {verdict.published:,} rows")
+        since = f", windows from {verdict.valid_from} on" if verdict.valid_from else ""
+        out().print(f"{verdict.query}: equal to the reference, {verdict.published:,} rows{since}")
     else:
         out().print(
             f"{verdict.query}: differs from the reference "

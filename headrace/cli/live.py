@@ -13,7 +13,7 @@ from rich.text import Text
 
 from headrace.cli.render import count
 from headrace.service.run import Snapshot
-from headrace.service.view import WAITING, JobRow, count_states, job_rows, total_share
+from headrace.service.view import WAITING, JobRow, count_states, job_rows, rows_read, total_share
 
 _PLAIN_SECONDS = 5.0
 _STYLES = {
@@ -38,6 +38,8 @@ class View(Protocol):
 
     def data(self, stream: str, done: int, total: int) -> None: ...
 
+    def note(self, text: str) -> None: ...
+
 
 def view(console: Console, *, quiet: bool) -> View:
     if quiet:
@@ -60,6 +62,9 @@ class SilentView:
     def data(self, stream: str, done: int, total: int) -> None:
         return None
 
+    def note(self, text: str) -> None:
+        return None
+
 
 class PlainView(SilentView):
     """A line when a job starts, ends or fails, and one every few seconds for all of them."""
@@ -74,6 +79,9 @@ class PlainView(SilentView):
         if done >= total and stream not in self._data:
             self._data.add(stream)
             self._print(f"data of stream {stream}: {total:,} rows")
+
+    def note(self, text: str) -> None:
+        self._print(text)
 
     def show(self, snapshot: Snapshot) -> None:
         rows = job_rows(snapshot)
@@ -111,6 +119,10 @@ class LiveView(SilentView):
             Group(Text(f"data of stream {stream}: {done:,} of {total:,} rows"), bar), refresh=True
         )
 
+    def note(self, text: str) -> None:
+        """Above the table, where it stays."""
+        self._live.console.print(text, soft_wrap=True)
+
     def show(self, snapshot: Snapshot) -> None:
         rows = job_rows(snapshot)
         shown = most_telling(rows, max(3, self._console.height - 6))
@@ -132,16 +144,24 @@ def most_telling(rows: list[JobRow], room: int) -> list[JobRow]:
 
 
 def run_table(rows: list[JobRow], *, bars: bool = True) -> Table:
-    """One line per job, with a bar (or a percentage) where the size of the input is known."""
+    """One line per query, with a bar (or a percentage) where the size of the input is known, and its tree."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     made.add_column("query", overflow="fold")
     made.add_column("state")
     for name in ("batch", "rows in", "rows/s", "rows out", "late", "lag"):
         made.add_column(name, justify="right")
     made.add_column("read")
+    trees = any(row["tree"] for row in rows)
+    if trees:
+        made.add_column("tree", no_wrap=True)
     for row in rows:
-        made.add_row(*_cells(row, bars=bars))
+        made.add_row(*_cells(row, bars=bars), *((Text(_tree(row)),) if trees else ()))
     return made
+
+
+def _tree(row: JobRow) -> str:
+    valid = f" valid from {row['valid_from']}" if row["valid_from"] else ""
+    return f"{row['tree'] or ''}{valid}"
 
 
 def _cells(row: JobRow, *, bars: bool) -> list[Text | ProgressBar]:
@@ -171,9 +191,9 @@ def plain_line(row: JobRow) -> str:
 
 
 def totals(rows: list[JobRow]) -> str:
-    """All jobs in one line."""
+    """All queries in one line; what a tree has read counts once for all of its members."""
     states = ", ".join(f"{number} {state}" for state, number in count_states(rows).items())
-    read = sum(row["input_rows"] for row in rows)
+    read = rows_read(rows)
     given = sum(row["output_rows"] for row in rows)
     late = sum(row["late_rows"] for row in rows)
     return f"{states}; {read:,} rows in, {given:,} rows out, {late:,} late"

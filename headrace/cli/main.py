@@ -17,7 +17,14 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli import commands_experiment, commands_project, commands_run, commands_solve
+from headrace.cli import (
+    commands_calibrate,
+    commands_change,
+    commands_experiment,
+    commands_project,
+    commands_run,
+    commands_solve,
+)
 from headrace.cli.render import err, print_error, print_json
 from headrace.errors import HeadraceError, InternalError, UserError
 from headrace.service.project import VERSION
@@ -37,7 +44,10 @@ for _command in (
     commands_project.check,
     commands_project.plan,
     commands_project.explain,
+    commands_calibrate.calibrate,
     commands_run.run,
+    commands_change.add,
+    commands_change.drop,
     commands_project.queries,
     commands_run.results,
     commands_run.reference,

@@ -1,22 +1,27 @@
 """SharedPlan: which window aggregates are computed together, and which alone, with the reason.
 
 A tree answers several sliding windows from one pass over a stream and one set of fragments. That holds when
-all its members read the same rows (same stream and watermark, same filters, projections and joins below the
-window), group them by the same keys, and every aggregate can be merged from partial results. Otherwise it
-fails: a fragment of other rows, or of other groups, is of no use to the query, and a median cannot be put
-together from medians. A Tree that breaks this cannot be made.
+all its members read the same rows below their filters (same stream and watermark, same joins) and every
+aggregate can be merged from partial results. What members may differ in:
 
-Rates and costs are per second: an edge closes one fragment, a cost is a number of operations.
+- windows and aggregates: fragments end at the edges of all, and hold the partial columns of all;
+- filters: conditions that all have stay below, the others become part of the member's own partial columns;
+- keys: fragments are kept by all keys together, and rolled up for a member that groups by fewer.
+
+Otherwise it fails: a fragment of other rows is of no use to the query, and a median cannot be put together
+from medians. A Tree that breaks this cannot be made.
+
+An edge closes one fragment; edge rates are per second. Costs are predicted CPU: cores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from headrace.errors import InternalError
-from headrace.plan.expr import AggregateCall, Expr, columns_of
+from headrace.plan.expr import Expr, columns_of
 from headrace.plan.functions import MERGEABLE
 from headrace.plan.logical import (
     WINDOW_END,
@@ -33,6 +38,7 @@ from headrace.plan.logical import (
     streams_of,
     tables_of,
 )
+from headrace.plan.placed import TreeMember, TreeShape, shape_of
 from headrace.plan.text import format_aggregate, format_expr
 
 MICROS = 1_000_000
@@ -40,86 +46,57 @@ _ENDS = frozenset({WINDOW_START, WINDOW_END})
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """What the members of a tree have in common: the rows below the window, and how they are grouped. The
-    order and the names of the keys do not matter to a fragment, so they are left out."""
-
-    input: LogicalPlan
-    time: str
-    keys: tuple[Expr, ...]
-
-    @property
-    def stream(self) -> str:
-        return streams_of(self.input)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A query's window aggregate. What the query does above it stays with the query."""
-
-    query: str
-    aggregate: Aggregate
-
-    def __post_init__(self) -> None:
-        reason = unmergeable(self.aggregate)
-        if reason:
-            raise InternalError(f"query {self.query} cannot be in a tree: {reason}")
-
-    @property
-    def spec(self) -> WindowSpec:
-        return _window(self.aggregate).spec
-
-    @property
-    def calls(self) -> tuple[tuple[str, AggregateCall], ...]:
-        return self.aggregate.aggregates
-
-    @property
-    def rows(self) -> Rows:
-        window = _window(self.aggregate)
-        keys = sorted({key for _, key in self.aggregate.keys}, key=format_expr)
-        return Rows(window.input, window.time, tuple(keys))
-
-
-@dataclass(frozen=True, slots=True)
 class Tree:
     site: str
-    members: tuple[Member, ...]
+    members: tuple[TreeMember, ...]
     edge_rate: Fraction
     """Fragments per second; where the exact rate is out of reach, at most this and at least the low one."""
     edge_rate_low: Fraction
     cost: float
     unshared_cost: float
     """What its members cost with a tree each."""
+    plain_cost: float
+    """What its members cost as Spark's own windows, a job each."""
     alone: str = ""
     """Why a tree has one member only; empty for a tree of several."""
+    shape: TreeShape = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        queries = [member.query for member in self.members]
+        queries = self.queries
         if not queries or len(set(queries)) != len(queries):
             raise InternalError(f"Tree: wrong members {queries}")
-        if len({member.rows for member in self.members}) != 1:
-            raise InternalError(f"Tree: {', '.join(queries)} do not read the same rows by the same keys")
+        for member in self.members:
+            if reason := unmergeable(member.aggregate):
+                raise InternalError(f"query {member.query} cannot be in a tree: {reason}")
+        object.__setattr__(self, "shape", shape_of(self.members))
+        if not all(self.shape.takes(member) for member in self.members):
+            raise InternalError(f"Tree: {', '.join(queries)} do not read the same rows")
         if (len(queries) == 1) != bool(self.alone):
             raise InternalError("Tree: a reason is given exactly where there is one member")
         self._check_figures()
 
     def _check_figures(self) -> None:
         """A tree has an edge wherever one of its members has, and no others."""
-        rates = [own_edge_rate(member.spec) for member in self.members]
+        rates = [own_edge_rate(member.window.spec) for member in self.members]
         if not max(rates) <= self.edge_rate or not self.edge_rate_low <= self.edge_rate:
             raise InternalError(f"Tree: {self.edge_rate} edges a second are too few")
         if self.edge_rate_low > sum(rates):
             raise InternalError(f"Tree: {self.edge_rate_low} edges a second are too many")
-        if not (0 < self.cost < float("inf") and 0 < self.unshared_cost < float("inf")):
-            raise InternalError(f"Tree: a cost of {self.cost}, {self.unshared_cost} unshared")
+        costs = (self.cost, self.unshared_cost, self.plain_cost)
+        if not all(0 < cost < float("inf") for cost in costs):
+            raise InternalError(f"Tree: costs of {costs}")
 
     @property
-    def rows(self) -> Rows:
-        return self.members[0].rows
+    def stream(self) -> str:
+        return streams_of(self.shape.rows)[0]
 
     @property
     def queries(self) -> tuple[str, ...]:
         return tuple(member.query for member in self.members)
+
+    def rolled_up(self, member: TreeMember) -> bool:
+        """Whether the member groups by fewer keys than fragments are kept by."""
+        return len(member.keys) < len(self.shape.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +127,12 @@ class SharedPlan:
     def unshared_cost(self) -> float:
         return sum(tree.unshared_cost for tree in self.trees)
 
+    @property
+    def plain_cost(self) -> float:
+        return sum(tree.plain_cost for tree in self.trees)
+
     def tree_of(self, query: str) -> Tree | None:
         return next((tree for tree in self.trees if query in tree.queries), None)
-
-
-def _window(aggregate: Aggregate) -> Window:
-    assert isinstance(aggregate.input, Window)
-    return aggregate.input
 
 
 def unmergeable(aggregate: Aggregate) -> str:
@@ -186,12 +162,6 @@ def own_edge_rate(spec: WindowSpec) -> Fraction:
     return Fraction(MICROS * (2 if spec.range % spec.slide else 1), spec.slide)
 
 
-def own_operations(spec: WindowSpec) -> Fraction:
-    """Final operations per second of a query alone: the fragments in one window, once a slide."""
-    whole, rest = divmod(spec.range, spec.slide)
-    return Fraction(MICROS * (2 * whole + 1 if rest else whole), spec.slide)
-
-
 def format_rows(plan: LogicalPlan) -> str:
     """The rows below a window, short: `readings where property = 'load'`."""
     match plan:
@@ -213,20 +183,37 @@ def format_keys(keys: tuple[Expr, ...]) -> str:
 
 def format_tree(name: str, tree: Tree) -> str:
     """One line for the tree, one for each of its members."""
-    rows = tree.rows
+    shape = tree.shape
     exact = "" if tree.edge_rate == tree.edge_rate_low else "at most "
     lines = [
-        f"{name} := Tree on {tree.site}: {format_rows(rows.input)} by {format_keys(rows.keys)}"
-        f"  edges {exact}{float(tree.edge_rate):.6g}/s, cost {tree.cost:.6g}/s"
-        + (f", alone: {tree.alone}" if tree.alone else f" instead of {tree.unshared_cost:.6g}/s")
+        f"{name} := Tree on {tree.site}: {format_rows(shape.rows)} by {format_keys(shape.keys)}"
+        f"{_spread(shape)}  edges {exact}{float(tree.edge_rate):.6g}/s, {tree.cost:.3g} cores"
+        + (f", alone: {tree.alone}" if tree.alone else f" instead of {tree.unshared_cost:.3g}")
     ]
-    for member in tree.members:
-        calls = ", ".join(dict.fromkeys(format_aggregate(call) for _, call in member.calls))
-        lines.append(f"  {member.query}: {member.spec} give ({calls})")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"  {format_member(tree, member)}" for member in tree.members)])
 
 
-def format_shared(plan: SharedPlan) -> str:
-    """The stable text of a plan: its trees, then the queries outside them."""
-    trees = [format_tree(f"t{number}", tree) for number, tree in enumerate(plan.trees)]
+def _spread(shape: TreeShape) -> str:
+    if shape.spread == shape.keys:
+        return ""
+    return f", spread by {format_keys(shape.spread)}" if shape.spread else ", all in one bucket"
+
+
+def format_member(tree: Tree, member: TreeMember) -> str:
+    calls = ", ".join(dict.fromkeys(format_aggregate(call) for _, call in member.aggregate.aggregates))
+    where = tree.shape.where(member) or ()
+    only = f" where {' AND '.join(map(format_expr, where))}" if where else ""
+    keys = f" rolled up to {own_keys(member)}" if tree.rolled_up(member) else ""
+    return f"{member.query}: {member.window.spec} give ({calls}){only}{keys}"
+
+
+def own_keys(member: TreeMember) -> str:
+    return format_keys(tuple(sorted(member.keys, key=format_expr)))
+
+
+def format_shared(plan: SharedPlan, names: Sequence[str] = ()) -> str:
+    """The stable text of a plan: its trees, then the queries outside them. Trees are numbered where they are
+    given no names."""
+    numbered = names or [f"t{number}" for number in range(len(plan.trees))]
+    trees = [format_tree(name, tree) for name, tree in zip(numbered, plan.trees, strict=True)]
     return "\n".join([*trees, *(f"{u.query} not shared: {u.reason}" for u in plan.unshared)])

@@ -56,6 +56,7 @@ class FakeExecutor:
 
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
         self._begin(job.id, context, drain=drain)
+        self.trees = {t: tuple(m for m in members if m != job.id) for t, members in self.trees.items()}
 
     def start_tree(
         self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool

@@ -10,14 +10,15 @@ from headrace.plan.logical import streams_of
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.generate import materialise
 from headrace.service.layout import data_folder
+from headrace.service.refusals import plans_of
 
 OnData = Callable[[str, int, int], None]
 """(stream, done, in all), while rows are written."""
 
 
 def generated_streams(project: Project, placed: PlacedPlan) -> tuple[Stream, ...]:
-    """The generator streams that some job reads, each once."""
-    names = dict.fromkeys(name for job in placed.jobs for name in streams_of(job.plan))
+    """The generator streams that some job or tree reads, each once."""
+    names = dict.fromkeys(name for plan in plans_of(placed).values() for name in streams_of(plan))
     streams = (project.streams[name] for name in names)
     return tuple(s for s in streams if isinstance(s.source, GeneratorSource))
 

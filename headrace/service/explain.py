@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from headrace.catalog.model import Project
+from headrace.plan.expr import Expr
 from headrace.plan.logical import LogicalPlan, streams_of, tables_of
-from headrace.plan.placed import Job, PlacedPlan
-from headrace.plan.shared import Member, SharedPlan, Tree, format_rows, format_shared, format_tree
+from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
+from headrace.plan.shared import SharedPlan, Tree, format_rows, format_shared, format_tree
 from headrace.plan.steps import diff
 from headrace.plan.text import format_aggregate, format_expr, format_plan, plan_lines
+from headrace.service.binding import bind, plan_query
 from headrace.service.layout import results_folder
-from headrace.service.planning import bind, plan_project, plan_query
 from headrace.service.project import query_named
-from headrace.service.sharing import expected_rate, saving_of, share
+from headrace.service.shared_parts import Parts, parts_of
+from headrace.service.sharing import saving_of, share
 from headrace.service.solve import fraction_text
-
-NOT_RUN = "`headrace run` does not run trees yet: it runs one job per query, as listed."
+from headrace.service.spreading import advice
+from headrace.service.weaving import placed
 
 
 class LineData(TypedDict):
@@ -48,16 +50,27 @@ class MemberData(TypedDict):
     """Microseconds, as the range is."""
     window: str
     aggregates: list[str]
+    where: list[str]
+    """Conditions that the tree's rows do not meet anyway."""
+    keys: list[str]
+    rolled_up: bool
+    """Whether it groups by fewer keys than the tree's fragments."""
+    sink: str
+    results: str
+    text: str
+    """Its whole plan."""
 
 
 class SharedTreeData(TypedDict):
-    """A tree of the project. Rates and costs are per second."""
+    """A tree of the project. Rates are per second; costs are predicted CPU, in cores."""
 
     tree: str
     site: str
     stream: str
     rows: str
     keys: list[str]
+    spread: list[str]
+    """Keys that say in which bucket a row is; empty: all are in one."""
     queries: list[MemberData]
     edge_rate: str
     edge_rate_float: float
@@ -65,6 +78,9 @@ class SharedTreeData(TypedDict):
     exact: bool
     cost: float
     unshared_cost: float
+    """With a tree each."""
+    plain_cost: float
+    """As Spark's own windows, a job each."""
     alone: str
     text: str
 
@@ -76,8 +92,9 @@ class SharingData(TypedDict):
     """Queries that can be in no tree, and why."""
     cost: float
     unshared_cost: float
+    plain_cost: float
     text: str
-    note: str
+    notes: list[str]
 
 
 class QuerySharing(TypedDict):
@@ -86,9 +103,14 @@ class QuerySharing(TypedDict):
     tree: SharedTreeData | None
     shares_with: list[str]
     saves: float
-    """Operations per second that the query saves by being in the tree."""
+    """Cores that the query saves by being in the tree."""
+    partials: int
+    """Partial columns it needs."""
+    partials_shared: int
+    partials_with: list[str]
+    """Who else uses them."""
     reason: str
-    note: str
+    lines: list[str]
 
 
 class Explanation(JobData):
@@ -101,75 +123,169 @@ class Explanation(JobData):
 class PlanData(TypedDict):
     project: str
     steps: list[str]
+    """Trees first, then jobs."""
     jobs: list[JobData]
+    """Of the queries that are in no tree."""
     sharing: SharingData
 
 
 def explain_query(project: Project, name: str) -> Explanation:
-    """One query: as written, after rewriting, what it reads and where its answer goes."""
+    """One query: as written, as it runs, what it shares, what it reads and where its answer goes."""
     query = query_named(project, name)
     bound = bind(project, query)
-    job = plan_query(project, query)
+    shared = share(project, skip_wrong=True)
+    everything = placed(project, shared)
     return Explanation(
-        **job_data(project, job),
+        **job_data(project, _runs_as(project, everything, name)),
         sql=query.sql,
-        sharing=query_sharing(project, share(project, skip_wrong=True), name),
+        sharing=query_sharing(project, shared, everything, name),
         before=lines_data(bound),
         before_text=format_plan(bound),
     )
 
 
+def _runs_as(project: Project, everything: PlacedPlan, name: str) -> Job:
+    for tree in everything.trees:
+        for member in tree.members:
+            if member.query == name:
+                return Job(tree.id, name, tree.site, member.plan)
+    return plan_query(project, project.queries[name])
+
+
 def explain_plan(project: Project, only: Sequence[str] = ()) -> PlanData:
-    """The whole plan: the steps that `run` takes from nothing, and every job."""
-    placed = plan_project(project, only)
+    """The whole plan: the steps that `run` takes from nothing, and every tree and job."""
+    shared = share(project, only)
+    everything = placed(project, shared)
     return PlanData(
         project=project.name,
-        steps=[str(step) for step in diff(PlacedPlan(()), placed)],
-        jobs=[job_data(project, job) for job in placed.jobs],
-        sharing=sharing_data(project, share(project, only)),
+        steps=[*map(_tree_step, everything.trees), *map(str, diff(PlacedPlan(()), _jobs(everything)))],
+        jobs=[job_data(project, job) for job in everything.jobs],
+        sharing=sharing_data(project, shared, everything),
     )
 
 
-def sharing_data(project: Project, plan: SharedPlan) -> SharingData:
+def _tree_step(tree: TreeJob) -> str:
+    count = len(tree.members)
+    return f"start {tree.id} on {tree.site} for {count} {'query' if count == 1 else 'queries'}"
+
+
+def _jobs(everything: PlacedPlan) -> PlacedPlan:
+    return PlacedPlan(everything.jobs)
+
+
+def sharing_data(project: Project, plan: SharedPlan, everything: PlacedPlan) -> SharingData:
+    trees = _by_id(plan, everything)
     return SharingData(
         optimiser=project.planner.optimiser,
-        trees=[tree_data(f"t{number}", tree) for number, tree in enumerate(plan.trees)],
+        trees=[tree_data(project, name, tree) for name, tree in trees.items()],
         unshared={query.query: query.reason for query in plan.unshared},
         cost=plan.cost,
         unshared_cost=plan.unshared_cost,
-        text=format_shared(plan),
-        note=NOT_RUN,
+        plain_cost=plan.plain_cost,
+        text=format_shared(plan, [tree.id for tree in everything.trees]),
+        notes=advice(project, trees),
     )
 
 
-def query_sharing(project: Project, plan: SharedPlan, name: str) -> QuerySharing:
-    tree = plan.tree_of(name)
-    if tree is None:
-        reason = next(query.reason for query in plan.unshared if query.query == name)
-        return QuerySharing(tree=None, shares_with=[], saves=0.0, reason=reason, note=NOT_RUN)
-    rate = expected_rate(project.streams[tree.rows.stream])
+def _by_id(plan: SharedPlan, everything: PlacedPlan) -> Mapping[str, Tree]:
+    """`placed` keeps the order of the trees."""
+    return {job.id: tree for job, tree in zip(everything.trees, plan.trees, strict=True)}
+
+
+def query_sharing(project: Project, plan: SharedPlan, everything: PlacedPlan, name: str) -> QuerySharing:
+    for job, tree in zip(everything.trees, plan.trees, strict=True):
+        if name in tree.queries:
+            return _in_tree(project, job, tree, name)
+    reason = next(query.reason for query in plan.unshared if query.query == name)
     return QuerySharing(
-        tree=tree_data(f"t{plan.trees.index(tree)}", tree),
-        shares_with=[query for query in tree.queries if query != name],
-        saves=saving_of(rate, tree, name),
-        reason=tree.alone,
-        note=NOT_RUN,
+        tree=None,
+        shares_with=[],
+        saves=0.0,
+        partials=0,
+        partials_shared=0,
+        partials_with=[],
+        reason=reason,
+        lines=[f"not shared: {reason}", "it runs as a job of its own"],
     )
 
 
-def tree_data(name: str, tree: Tree) -> SharedTreeData:
+def _in_tree(project: Project, job: TreeJob, tree: Tree, name: str) -> QuerySharing:
+    parts = parts_of(job, name)
+    saves = saving_of(project, tree, name)
+    return QuerySharing(
+        tree=tree_data(project, job.id, tree),
+        shares_with=[query for query in tree.queries if query != name],
+        saves=saves,
+        partials=parts.own,
+        partials_shared=parts.shared,
+        partials_with=list(parts.others),
+        reason=tree.alone,
+        lines=_sharing_lines(job.id, tree, job.member(name), parts, saves),
+    )
+
+
+def _sharing_lines(name: str, tree: Tree, member: TreeMember, parts: Parts, saves: float) -> list[str]:
+    """What is shared with whom, from the scan up."""
+    if tree.alone:
+        return [
+            f"tree {name} on {tree.site}, with no other query: {tree.alone}",
+            f"cost: {tree.cost:.3g} cores; as Spark's own window {tree.plain_cost:.3g}",
+        ]
+    others = [query for query in tree.queries if query != member.query]
+    return [
+        f"tree {name} on {tree.site}, with {_some(others, 8)}",
+        f"scan: one read of {format_rows(tree.shape.rows)} for {len(tree.members)} queries",
+        f"fragments: by ({_texts(tree.shape.keys)}), {float(tree.edge_rate):.6g} a second",
+        *member_lines(tree, member),
+        f"partial columns: {_partial_line(parts)}",
+        f"cost: the tree {tree.cost:.3g} cores, instead of {tree.unshared_cost:.3g} with a tree each and "
+        f"{tree.plain_cost:.3g} as Spark's own windows",
+        f"in the tree this query {'saves' if saves >= 0 else 'costs'} {abs(saves):.3g} cores"
+        + ("" if saves >= 0 else " more than in a tree of its own"),
+    ]
+
+
+def member_lines(tree: Tree, member: TreeMember) -> list[str]:
+    """In what a member differs from its tree."""
+    where, lines = tree.shape.where(member), []
+    if where:
+        lines.append(f"own filter: {_texts(where, ' AND ')}, in partial columns of its own class of rows")
+    if tree.rolled_up(member):
+        own = ", ".join(sorted(map(format_expr, member.keys)))
+        lines.append(f"keys: rolled up from ({_texts(tree.shape.keys)}) to ({own})")
+    return lines
+
+
+def _partial_line(parts: Parts) -> str:
+    if not parts.shared:
+        return f"{parts.own}, used by no other query"
+    return f"{parts.shared} of {parts.own} also serve {_some(parts.others, 4)}"
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _texts(exprs: Sequence[Expr], between: str = ", ") -> str:
+    return between.join(map(format_expr, exprs))
+
+
+def tree_data(project: Project, name: str, tree: Tree) -> SharedTreeData:
     data = SharedTreeData(
         tree=name,
         site=tree.site,
-        stream=tree.rows.stream,
-        rows=format_rows(tree.rows.input),
-        keys=[format_expr(key) for key in tree.rows.keys],
-        queries=[_member_data(member) for member in tree.members],
+        stream=tree.stream,
+        rows=format_rows(tree.shape.rows),
+        keys=[format_expr(key) for key in tree.shape.keys],
+        spread=[format_expr(key) for key in tree.shape.spread],
+        queries=[_member_data(project, tree, member) for member in tree.members],
         edge_rate=fraction_text(tree.edge_rate),
         edge_rate_float=float(tree.edge_rate),
         exact=tree.edge_rate == tree.edge_rate_low,
         cost=tree.cost,
         unshared_cost=tree.unshared_cost,
+        plain_cost=tree.plain_cost,
         alone=tree.alone,
         text=format_tree(name, tree),
     )
@@ -178,19 +294,33 @@ def tree_data(name: str, tree: Tree) -> SharedTreeData:
     return data
 
 
-def _member_data(member: Member) -> MemberData:
+def _member_data(project: Project, tree: Tree, member: TreeMember) -> MemberData:
+    spec, calls = member.window.spec, member.aggregate.aggregates
+    sink, results = _sink(project, member.query)
     return MemberData(
         query=member.query,
-        range=member.spec.range,
-        slide=member.spec.slide,
-        window=str(member.spec),
-        aggregates=list(dict.fromkeys(format_aggregate(call) for _, call in member.calls)),
+        range=spec.range,
+        slide=spec.slide,
+        window=str(spec),
+        aggregates=list(dict.fromkeys(format_aggregate(call) for _, call in calls)),
+        where=[format_expr(condition) for condition in tree.shape.where(member) or ()],
+        keys=sorted(map(format_expr, member.keys)),
+        rolled_up=tree.rolled_up(member),
+        sink=sink,
+        results=results,
+        text=format_plan(member.plan),
     )
 
 
-def job_data(project: Project, job: Job) -> JobData:
-    query = project.queries[job.query]
+def _sink(project: Project, name: str) -> tuple[str, str]:
+    """Its kind, and the folder of a file sink."""
+    query = project.queries[name]
     files = query.sink.kind.value in ("parquet", "json", "csv")
+    return query.sink.kind.value, str(results_folder(project, query)) if files else ""
+
+
+def job_data(project: Project, job: Job) -> JobData:
+    sink, results = _sink(project, job.query)
     return JobData(
         job=job.id,
         query=job.query,
@@ -198,8 +328,8 @@ def job_data(project: Project, job: Job) -> JobData:
         fingerprint=job.fingerprint,
         streams=list(streams_of(job.plan)),
         tables=list(tables_of(job.plan)),
-        sink=query.sink.kind.value,
-        results=str(results_folder(project, query)) if files else "",
+        sink=sink,
+        results=results,
         plan=lines_data(job.plan),
         text=format_plan(job.plan),
     )

@@ -45,14 +45,25 @@ def check_owner(context: JobContext) -> None:
         )
 
 
-def check_orphans(context: JobContext) -> None:
-    """Raises UserError for results whose checkpoint is gone: new ones would be mixed with them."""
-    gone = not context.state.exists() and not _grave(context).exists()
-    if gone and published(context.results):
+def check_orphans(context: JobContext, *others: Path) -> None:
+    """Raises UserError for results whose checkpoint is gone: new ones would be mixed with them. `others` are
+    more folders that must be there, such as that of the query's tree."""
+    if _grave(context).exists():
+        return
+    gone = [folder for folder in (context.state, *others) if not folder.exists()]
+    if gone:
+        check_unused(context, f"There is no folder {gone[0]}.")
+
+
+def check_unused(
+    context: JobContext, detail: str = "", hint: str = "Use --fresh to start over, or move those files away."
+) -> None:
+    """Raises UserError for results of which nothing else is known."""
+    if published(context.results):
         raise UserError(
             f"{context.results} holds results of an earlier run, but what that run kept is gone",
-            detail=f"There is no folder {context.state}.",
-            hint="Use --fresh to start over, or move those files away.",
+            detail=detail,
+            hint=hint,
         )
 
 
@@ -84,6 +95,16 @@ def finish_removal(context: JobContext, *, results: bool) -> None:
     """Complete a removal that was cut short."""
     if _grave(context).exists():
         remove_folders(context, results=results)
+
+
+def remove_state(folder: Path) -> None:
+    """A folder of .headrace/jobs, in one move as far as others can see."""
+    grave = folder.parent / f".removed-{folder.name}"
+    if grave.exists():
+        shutil.rmtree(grave)
+    if folder.exists():
+        folder.rename(grave)
+        shutil.rmtree(grave)
 
 
 def _grave(context: JobContext) -> Path:

@@ -4,7 +4,8 @@
 <root>/.headrace/state.db             what survives a restart
 <root>/.headrace/run.lock             held by the one `headrace run` of this project
 <root>/.headrace/data/<stream>/       rows of a generator stream
-<root>/.headrace/jobs/<job>/          a job's checkpoint and staged output
+<root>/.headrace/jobs/<job>/          a job's checkpoint and staged output, or a tree's
+<root>/.headrace/jobs/<query>/        what a member of a tree keeps for itself
 <root>/results/<query>/               published results, unless the sink names another folder
 """
 
@@ -12,9 +13,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.catalog.model import FileSource, Format, GeneratorSource, Project, Query, Stream
-from headrace.plan.placed import Job
+from headrace.catalog.model import FileSource, Format, GeneratorSource, Project, Query, Sink, SinkKind, Stream
+from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import JobContext
+
+FILE_SINKS = frozenset({SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV})
+
+
+def writes_files(query: Query) -> bool:
+    return query.sink.kind in FILE_SINKS
 
 
 def own_folder(project: Project) -> Path:
@@ -33,8 +40,12 @@ def data_folder(project: Project, stream: str) -> Path:
     return own_folder(project) / "data" / stream
 
 
+def jobs_folder(project: Project) -> Path:
+    return own_folder(project) / "jobs"
+
+
 def job_folder(project: Project, job_id: str) -> Path:
-    return own_folder(project) / "jobs" / job_id
+    return jobs_folder(project) / job_id
 
 
 def results_folder(project: Project, query: Query) -> Path:
@@ -58,15 +69,32 @@ def as_files(project: Project, stream: Stream) -> Stream:
 
 def job_context(project: Project, job: Job, master: str | None = None) -> JobContext:
     """What a job needs besides its plan. `master` takes the place of its site's endpoint."""
-    query = project.queries[job.query]
+    return query_context(project, job.query, job.site, master)
+
+
+def query_context(project: Project, name: str, site: str, master: str | None = None) -> JobContext:
+    """That of a query that runs on this site, as a job or as a member of a tree."""
+    query = project.queries[name]
+    return _context(project, name, site, master, query.sink, results_folder(project, query))
+
+
+def tree_context(project: Project, tree: TreeJob, master: str | None = None) -> JobContext:
+    """The tree's own: it has a folder, and no sink; each member has."""
+    results = job_folder(project, tree.id) / "results"
+    return _context(project, tree.id, tree.site, master, Sink(), results)
+
+
+def _context(
+    project: Project, folder: str, site: str, master: str | None, sink: Sink, results: Path
+) -> JobContext:
     return JobContext(
         streams={name: as_files(project, stream) for name, stream in project.streams.items()},
         tables=project.tables,
-        sink=query.sink,
+        sink=sink,
         root=project.root.resolve(),
-        state=job_folder(project, job.id),
-        results=results_folder(project, query),
-        endpoint=master or project.sites[job.site].endpoint,
+        state=job_folder(project, folder),
+        results=results,
+        endpoint=master or project.sites[site].endpoint,
         shuffle_partitions=project.planner.shuffle_partitions,
         trigger=project.planner.trigger,
     )

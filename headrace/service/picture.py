@@ -1,7 +1,7 @@
 """A plan as a picture: SVG, and a page of HTML around it; no library.
 
 Rows flow from the streams at the top to the sink at the bottom. Jobs stand side by side, each in a frame,
-in rows of about the width of a screen; the trees that queries could share stand above them.
+in rows of about the width of a screen; the trees that queries share stand above them.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def svg(jobs: Sequence[JobData], trees: Sequence[SharedTreeData] = ()) -> str:
     )
 
 
-def html(title: str, jobs: Sequence[JobData], trees: Sequence[SharedTreeData] = (), note: str = "") -> str:
+def html(title: str, jobs: Sequence[JobData], trees: Sequence[SharedTreeData] = ()) -> str:
     """A page on its own: the picture, then the text of every tree and plan."""
     shared = "".join(f"<pre>{escape(tree['text'])}</pre>" for tree in trees)
-    texts = f"<h2>sharing</h2><p>{escape(note)}</p>{shared}" if trees else ""
+    texts = f"<h2>sharing</h2>{shared}" if trees else ""
     texts += "".join(
         f"<h2>{escape(job['query'])}</h2><p>on {escape(job['site'])}, to {escape(job['sink'])}</p>"
         f"<pre>{escape(job['text'])}</pre>"

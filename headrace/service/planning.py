@@ -1,51 +1,25 @@
-"""Plan a project: every query bound, rewritten, and placed as one job on its sink site.
-
-A query that does not bind spoils the whole plan: half a project is never run. The first error is raised,
-and says how many more queries are wrong.
-"""
+"""Plan a project: every query bound and rewritten, as `weaving` places them, or each as a job of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.catalog.model import Project, Query
-from headrace.errors import UserError
-from headrace.plan.logical import LogicalPlan
-from headrace.plan.placed import Job, PlacedPlan
-from headrace.rewrite.driver import rewrite
+from headrace.catalog.model import Project
+from headrace.plan.placed import PlacedPlan
+from headrace.service.binding import bind, for_each, plan_query
 from headrace.service.project import selected
-from headrace.sql.bind import bind_query
+from headrace.service.weaving import place
+
+__all__ = ["bind", "plan_jobs", "plan_project", "plan_query"]
 
 
-def bind(project: Project, query: Query) -> LogicalPlan:
-    """The plan of a query as it is written, before any rewriting."""
-    return bind_query(query, project.streams, project.tables)
-
-
-def plan_query(project: Project, query: Query) -> Job:
-    plan = bind(project, query)
-    return Job(query.name, query.name, query.site, rewrite(plan) if project.planner.rewrite else plan)
+def plan_jobs(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
+    """Every query (or those named in `only`) as a job of its own, as if there were no trees. Raises the
+    first UserError and counts the others."""
+    return PlacedPlan(tuple(for_each(selected(project, only), lambda query: plan_query(project, query))))
 
 
 def plan_project(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
-    """All queries (or those named in `only`) as jobs. Raises the first UserError and counts the others."""
-    jobs: list[Job] = []
-    errors: list[tuple[str, UserError]] = []
-    for query in selected(project, only):
-        try:
-            jobs.append(plan_query(project, query))
-        except UserError as error:
-            errors.append((query.name, error))
-    if errors:
-        raise _first(errors)
-    return PlacedPlan(tuple(jobs))
-
-
-def _first(errors: list[tuple[str, UserError]]) -> UserError:
-    name, first = errors[0]
-    notes = [f'in query "{name}"', first.detail]
-    if len(errors) > 1:
-        others = ", ".join(other for other, _ in errors[1:6]) + (", ..." if len(errors) > 6 else "")
-        notes.append(f"{len(errors) - 1} more queries are wrong: {others}")
-    detail = "\n".join(note for note in notes if note)
-    return type(first)(first.message, detail=detail, hint=first.hint, span=first.span)
+    """All queries (or those named in `only`) from nothing, in trees where they can be. `jobs` alone does not
+    have every query. Raises the first UserError and counts the others."""
+    return place(project, [query.name for query in selected(project, only)])

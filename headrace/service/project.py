@@ -1,4 +1,8 @@
-"""Open, create and look into projects, for the skins."""
+"""Open, create and look into projects, for the skins.
+
+A project is what its file says, without the queries dropped by command, with those added by command. This is
+the one place that puts the two together.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,99 @@ from pathlib import Path
 
 from headrace import __version__
 from headrace.catalog.load import load_project
-from headrace.catalog.model import Project, Query
+from headrace.catalog.model import Project, Query, Sink, SinkKind
 from headrace.catalog.starter import write_starter
 from headrace.errors import UserError
 from headrace.ids import did_you_mean, is_name
+from headrace.service.layout import state_file
+from headrace.state.records import AddedQuery, Deployment, Edits
+from headrace.state.store import Store
 
 VERSION = __version__
 
-__all__ = ["VERSION", "Project", "create_project", "open_project", "query_named", "selected"]
+__all__ = [
+    "VERSION",
+    "Project",
+    "as_added",
+    "create_project",
+    "deployment_of",
+    "edits_of",
+    "file_project",
+    "open_project",
+    "query_named",
+    "query_of",
+    "selected",
+    "with_edits",
+]
 
 
 def open_project(path: Path) -> Project:
     """The project of a folder or of a headrace.yaml. Raises UserError."""
+    found = file_project(path)
+    edits = edits_of(found)
+    for added in edits.added:
+        _check_same(found, added)
+    return with_edits(found, edits)
+
+
+def file_project(path: Path) -> Project:
+    """What the project file says, whatever commands have made of it."""
     return load_project(path)
+
+
+def edits_of(project: Project) -> Edits:
+    """Reads only: no state file is made."""
+    path = state_file(project)
+    if not path.exists():
+        return Edits()
+    with Store(path) as store:
+        return store.edits()
+
+
+def deployment_of(project: Project) -> Deployment:
+    """Reads only, too."""
+    path = state_file(project)
+    if not path.exists():
+        return Deployment()
+    with Store(path) as store:
+        return store.deployment()
+
+
+def with_edits(project: Project, edits: Edits) -> Project:
+    """The project after these edits, whatever earlier edits it has already."""
+    leaving = {change.query for change in edits.pending if change.kind == "drop"}
+    added = {one.name: query_of(one) for one in edits.added}
+    kept = {
+        name: query
+        for name, query in project.queries.items()
+        if name in added or not (name in edits.dropped | leaving or query.sql_file == _origin(name))
+    }
+    return project.model_copy(update={"queries": kept | added})
+
+
+def query_of(added: AddedQuery) -> Query:
+    sink = Sink(kind=SinkKind(added.sink), path=added.path)
+    return Query(name=added.name, sql=added.sql, site=added.site, sink=sink, sql_file=_origin(added.name))
+
+
+def _origin(name: str) -> str:
+    """What an error in the SQL names in the place of a file."""
+    return f'added query "{name}"'
+
+
+def _check_same(project: Project, added: AddedQuery) -> None:
+    """A query that was added and is later written into the file, as it is, may stand in both."""
+    written = project.queries.get(added.name)
+    if written is None or as_added(written) == added:
+        return
+    raise UserError(
+        f'query "{added.name}" is in the project file, and another one of that name was added by command',
+        hint=f"Rename the one in the file, or drop the added one with: headrace drop {added.name}",
+    )
+
+
+def as_added(query: Query) -> AddedQuery:
+    return AddedQuery(query.name, query.sql, query.sink.kind.value, query.sink.path, query.site)
 
 
 def create_project(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The queries of a project with what is known of their last run."""
+"""The queries of a project with where they run and what is known of their last run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import TypedDict
 
 from headrace.catalog.model import Project
 from headrace.service.layout import state_file
-from headrace.state.store import JobRecord, Store
+from headrace.state.records import Deployment, Edits, JobRecord
+from headrace.state.store import Store
+from headrace.units import format_instant
 
 
 class QueryData(TypedDict):
@@ -23,30 +25,46 @@ class QueryData(TypedDict):
     watermark: int | None
     error: str
     updated: str | None
+    tree: str | None
+    """None: a job of its own, or no place yet."""
+    valid_from: str | None
+    """It gives the windows that start then or later. None: all of them."""
+    by: str
+    """Who put it into the project: `file` or `command`."""
+    pending: bool
+    """Whether it was added and no run has taken it yet."""
 
 
 def list_queries(project: Project) -> list[QueryData]:
-    """Every declared query, in the project's order. Reads only: no state file is made."""
-    known = _records(project)
-    return [
-        _data(query.name, query.site, query.sink.kind.value, known.get(query.name))
-        for query in project.queries.values()
-    ]
-
-
-def _records(project: Project) -> dict[str, JobRecord]:
+    """Every query, in the project's order. Reads only: no state file is made."""
     path = state_file(project)
     if not path.exists():
-        return {}
+        return [_data(project, name, None, Deployment(), Edits()) for name in project.queries]
     with Store(path) as store:
-        return {record.id: record for record in store.all()}
+        known = {record.id: record for record in store.all()}
+        deployment, edits = store.deployment(), store.edits()
+    return [_data(project, name, known.get(name), deployment, edits) for name in project.queries]
 
 
-def _data(name: str, site: str, sink: str, record: JobRecord | None) -> QueryData:
+def dropped_queries(project: Project) -> list[str]:
+    """Queries of the project file that a command has dropped."""
+    path = state_file(project)
+    if not path.exists():
+        return []
+    with Store(path) as store:
+        edits = store.edits()
+    return sorted(edits.dropped - {added.name for added in edits.added})
+
+
+def _data(
+    project: Project, name: str, record: JobRecord | None, deployment: Deployment, edits: Edits
+) -> QueryData:
+    query, place = project.queries[name], deployment.place(name)
+    valid_from = None if record is None else record.valid_from
     return QueryData(
         name=name,
-        site=site,
-        sink=sink,
+        site=query.site,
+        sink=query.sink.kind.value,
         desired=record.desired if record else None,
         observed=record.observed if record else None,
         batch=record.batch if record else None,
@@ -56,4 +74,8 @@ def _data(name: str, site: str, sink: str, record: JobRecord | None) -> QueryDat
         watermark=record.watermark if record else None,
         error=record.error if record else "",
         updated=record.updated if record else None,
+        tree=None if place is None else place.tree,
+        valid_from=None if valid_from is None else format_instant(valid_from),
+        by="command" if name in {added.name for added in edits.added} else "file",
+        pending=any(change.query == name for change in edits.pending),
     )

@@ -1,8 +1,8 @@
 """One `headrace run`, from the project to the outcome: plan, lock, data, engine, runner.
 
 Order matters: wrong queries, endless streams and foreign results folders are found before anything is
-written. That a plan has changed is known only from the state file, so it is found by the runner, after the
-lock is taken and the data made. The engine, which takes seconds to start, comes last.
+written. What is deployed, and so what has changed, is known only from the state file, so it is found by the
+runner, after the lock is taken. The engine, which takes seconds to start, comes last.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -20,42 +19,51 @@ import psutil
 import pyarrow.parquet as pq
 
 from headrace.catalog.model import Project
+from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Executor
 from headrace.runtime.spark.fence import Fence
 from headrace.service.data import OnData, materialise_all
 from headrace.service.layout import lock_file, own_folder, state_file
-from headrace.service.planning import plan_project
+from headrace.service.meter import Meter
+from headrace.service.moments import now
+from headrace.service.planning import plan_jobs
+from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.rows import Rows, rows_of
-from headrace.service.run import Options, Outcome, Runner, Snapshot, refuse_endless, refuse_results
-from headrace.state.lock import RunLock
+from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
+from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.store import Store
 
 OnRows = Callable[[str, Rows], None]
 """(query, rows) of a console sink, as they are committed."""
+PlanOf = Callable[[str], LogicalPlan]
 
 
 def spark_executor(
-    project: Project, placed: PlacedPlan, environ: Mapping[str, str], on_rows: OnRows
+    project: Project,
+    placed: PlacedPlan,
+    environ: Mapping[str, str],
+    on_rows: OnRows,
+    plan_of: PlanOf | None = None,
 ) -> Executor:
-    """The real engine. Imported here, and only now: pyspark takes a second to import."""
+    """The real engine. Imported here, and only now: pyspark takes a second to import. `plan_of` knows also
+    the queries that come later."""
     from headrace.runtime.spark.executor import SparkExecutor
+
+    plan_of = plan_of or placed.plan_of
 
     def take(query: str, file: Path) -> None:
         table = pq.read_table(file)
-        on_rows(query, rows_of(query, table, placed.job(query).plan, limit=0))
+        on_rows(query, rows_of(query, table, plan_of(query), limit=0))
 
     return SparkExecutor(environ, memory=_memory(project, placed), on_rows=take)
 
 
 def _memory(project: Project, placed: PlacedPlan) -> str:
     """Memory for the in-process engine: what its site says, but at most half of what the machine has."""
-    sites = [project.sites[job.site].memory for job in placed.jobs]
+    names = [*(job.site for job in placed.jobs), *(tree.site for tree in placed.trees)]
+    sites = [project.sites[name].memory for name in names]
     return f"{min((*sites, psutil.virtual_memory().total // 2)) >> 20}m"
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class Watcher:
     snapshot: Callable[[Snapshot], None] = lambda _: None
     data: OnData = lambda stream, done, total: None
     rows: OnRows = lambda query, rows: None
+    note: Callable[[str], None] = lambda _: None
 
 
 def run_project(
@@ -76,25 +85,45 @@ def run_project(
 ) -> Outcome:
     """Run the project's queries until they are drained or the process is told to stop."""
     watcher = watcher or Watcher()
-    placed = plan_project(project, only)
-    if options.drain:
-        refuse_endless(project, placed)
-    refuse_results(project, placed)
+    options = replace(options, only=(*options.only, *only))
+    _refuse(project, options)
     own_folder(project).mkdir(parents=True, exist_ok=True)
-    with RunLock(lock_file(project)), Store(state_file(project)) as store:
+    doing = DRAINING if options.drain else RUNNING
+    with RunLock(lock_file(project), doing), Store(state_file(project)) as store:
         # An engine that a killed run left behind may still write; nothing is made or removed beside it.
         Fence(own_folder(project)).clear()
+        return _run(project, options, environ, store, watcher)
+
+
+def _refuse(project: Project, options: Options) -> None:
+    """What is wrong whatever is deployed."""
+    if not project.queries:
+        return
+    plans = plans_of(plan_jobs(project, options.only))
+    if options.drain:
+        refuse_endless(project, plans)
+    refuse_results(project, plans)
+
+
+def _run(
+    project: Project, options: Options, environ: Mapping[str, str], store: Store, watcher: Watcher
+) -> Outcome:
+    signals, meter = Signals(), Meter(time.monotonic)
+
+    def watch(snapshot: Snapshot) -> None:
+        signals.keep()
+        meter.see(snapshot)
+        watcher.snapshot(snapshot)
+
+    def make_data(project: Project, placed: PlacedPlan) -> None:
         materialise_all(project, placed, watcher.data)
-        executor = spark_executor(project, placed, environ, watcher.rows)
-        signals = Signals()
 
-        def watch(snapshot: Snapshot) -> None:
-            signals.keep()
-            watcher.snapshot(snapshot)
-
-        runner = Runner(project, placed, executor, store, now, time.sleep, options, watch)
-        with signals.calling(runner.request_stop):
-            return runner.run()
+    runner = Runner(project, store, now, time.sleep, options, Hooks(watch, watcher.note, make_data))
+    placed = runner.prepare()
+    executor = spark_executor(project, placed, environ, watcher.rows, runner.plan_of)
+    with signals.calling(runner.request_stop):
+        outcome = runner.run(executor)
+    return replace(outcome, costs=meter.report(project, runner.deployed(), options.master))
 
 
 class Signals:

@@ -1,49 +1,39 @@
-"""A project's window aggregates, woven: queries that can share are grouped, and the planner makes trees.
+"""A project's window aggregates, woven: queries that can share are put together, and trees are made of them.
 
-Queries can share when they read the same rows and group them by the same keys (plan/shared.py). They are
-compared in a normal form: filters pushed down, windows right above the rows, projections merged, and no
-column dropped, since which columns a query reads is no reason to read the stream twice.
+Queries can share when they read the same rows below their filters on the same site (plan/shared.py). The
+chosen optimiser makes trees of those with equal filters and keys by the paper's cost; with ours, they are
+then merged and split by what they cost on Spark (regroup.py). An optimiser of the paper is taken at its word.
 
-Each group is one sharing problem, in the largest time unit that makes all its ranges and slides whole. The
-price of sending rows between sites is not counted here, nor where a stream comes from.
+A tree runs where its queries give their answers. Sending rows between sites is not planned here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headrace.catalog.model import Project, Query, RateSource, Site, Stream
+from headrace.catalog.model import Project, Query
+from headrace.cost.windows import WindowCosts
 from headrace.errors import UserError
-from headrace.plan.logical import Aggregate, Filter, LogicalPlan, TableJoin, Window, WindowJoin
-from headrace.plan.logical import Project as Projection
-from headrace.plan.shared import (
-    MICROS,
-    Member,
-    NotShared,
-    Rows,
-    SharedPlan,
-    Tree,
-    format_keys,
-    own_edge_rate,
-    own_operations,
-    unmergeable,
-)
-from headrace.rewrite.driver import rewrite
-from headrace.rewrite.merge_projections import merge_projections
-from headrace.rewrite.normalise_windows import normalise_windows
-from headrace.rewrite.push_filters import push_filters
-from headrace.service.planning import bind
+from headrace.plan.logical import LogicalPlan, streams_of
+from headrace.plan.placed import TreeMember, split_filter
+from headrace.plan.shared import MICROS, NotShared, SharedPlan, Tree
+from headrace.plan.text import format_expr
+from headrace.service.binding import for_each
+from headrace.service.calibration_file import costs_of
+from headrace.service.loads import Loads, Price
+from headrace.service.members import member_of
 from headrace.service.project import selected
+from headrace.service.regroup import Group, regroup
 
 if TYPE_CHECKING:
-    from headrace.planners.sharing.problem import SharingPlan, SharingProblem
+    from headrace.planners.sharing.problem import SharingProblem
 
-_NORMAL_FORM = (push_filters, normalise_windows, merge_projections)
-OFF = "sharing is off in the project file"
+Costs = Callable[[str], WindowCosts]
+"""Of a site."""
+OURS = "headrace"
 
 
 class _Steps:
@@ -68,215 +58,214 @@ def _steps(queries: int) -> int:
     return max(16, min(256, 50_000 // queries))
 
 
-def share(project: Project, only: Sequence[str] = (), *, skip_wrong: bool = False) -> SharedPlan:
+def calibrated(project: Project) -> Costs:
+    """What was measured on each site, or the defaults."""
+    return lambda site: costs_of(project, site)[0]
+
+
+def share(
+    project: Project, only: Sequence[str] = (), *, skip_wrong: bool = False, costs: Costs | None = None
+) -> SharedPlan:
     """The trees of all queries (or of those named in `only`), and why the others are in none. A query that
-    does not bind raises its UserError, or is left out."""
-    members: list[Member] = []
-    unshared: list[NotShared] = []
-    for query in selected(project, only):
+    does not bind is left out, or raises the first UserError, which counts the others."""
+
+    def found(query: Query) -> TreeMember | NotShared | None:
         try:
-            found = _aggregate(project, query)
+            member = member_of(project, query)
         except UserError:
             if skip_wrong:
-                continue
+                return None
             raise
-        if isinstance(found, str):
-            unshared.append(NotShared(query.name, found))
-        else:
-            members.append(Member(query.name, found))
-    return SharedPlan(_trees(project, members), tuple(unshared))
+        return NotShared(query.name, member) if isinstance(member, str) else member
 
-
-def _aggregate(project: Project, query: Query) -> Aggregate | str:
-    if not project.planner.sharing:
-        return OFF
-    return weavable(rewrite(bind(project, query), _NORMAL_FORM))
-
-
-def weavable(plan: LogicalPlan) -> Aggregate | str:
-    """The aggregate of a plan that can be in a tree, or why there is none. What stands above it (filters on
-    results, projections, aggregates of aggregates) is done on its results, shared or not."""
-    top: Aggregate | None = None
-    while True:
-        match plan:
-            case Aggregate(input=Window()):
-                return unmergeable(plan) or plan
-            case WindowJoin():
-                return "it joins windows with each other, and a tree gives one window aggregate"
-            case Filter() | Projection() | Aggregate() | TableJoin():
-                top = plan if isinstance(plan, Aggregate) else top
-                plan = plan.input
-            case Window() if top is not None:
-                return unmergeable(top)
-            case _:
-                return "it has no window aggregate"
+    both = for_each(selected(project, only), found)
+    members = [one for one in both if isinstance(one, TreeMember)]
+    families = families_of(project, members, costs or calibrated(project))
+    trees = [tree for family in families for tree in _weave(project, family, families)]
+    order = {member.query: number for number, member in enumerate(members)}
+    trees.sort(key=lambda tree: order[tree.queries[0]])
+    return SharedPlan(tuple(trees), tuple(one for one in both if isinstance(one, NotShared)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Family:
     """Queries that could all be in one tree."""
 
-    rows: Rows
-    members: tuple[Member, ...]
-    rate: float
-    """Rows per second of their stream."""
+    site: str
+    source: LogicalPlan
+    """The rows below their filters."""
+    members: tuple[TreeMember, ...]
+    loads: Loads
 
     @property
-    def unit(self) -> int:
-        """Microseconds: the largest unit in which all ranges and slides are whole."""
-        return math.gcd(*(part for m in self.members for part in (m.spec.range, m.spec.slide)))
+    def stream(self) -> str:
+        return streams_of(self.source)[0]
+
+    def of(self, group: Group) -> tuple[TreeMember, ...]:
+        return tuple(self.members[i] for i in sorted(group))
 
 
-def _groups(project: Project, members: Sequence[Member]) -> list[_Group]:
-    found: dict[Rows, list[Member]] = {}
+def families_of(project: Project, members: Sequence[TreeMember], costs: Costs) -> list[Family]:
+    found: dict[tuple[str, LogicalPlan, str], list[TreeMember]] = {}
     for member in members:
-        found.setdefault(member.rows, []).append(member)
+        window = member.window
+        key = (project.queries[member.query].site, split_filter(window.input)[0], window.time)
+        found.setdefault(key, []).append(member)
     return [
-        _Group(rows, tuple(own), expected_rate(project.streams[rows.stream])) for rows, own in found.items()
+        Family(site, source, tuple(own), Loads(project, site, own, costs(site)))
+        for (site, source, _), own in found.items()
     ]
 
 
-def expected_rate(stream: Stream) -> float:
-    """Rows per second: what the project says, and for the rate source what the source will do."""
-    if isinstance(stream.source, RateSource) and "rate" not in stream.model_fields_set:
-        return float(stream.source.rows_per_second)
-    return stream.rate
+def _weave(project: Project, family: Family, families: Sequence[Family]) -> list[Tree]:
+    everyone = range(len(family.members))
+    if len(family.members) == 1:
+        groups = [frozenset(everyone)]
+    else:
+        groups = _proposed(project, family)
+        if project.planner.optimiser == OURS:
+            groups = _regrouped(family, groups)
+    return [_tree(family, group, groups, families) for group in groups]
 
 
-def used_sites(project: Project) -> tuple[Site, ...]:
-    """Where trees can run. `local` is always in the catalog; where it was not declared and nothing is there,
-    it is no place to send work to."""
-    named = {query.site for query in project.queries.values()} | {s.site for s in project.streams.values()}
-    default = Site(name="local")
-    sites = [site for site in project.sites.values() if site.name in named or site != default]
-    return tuple(sites) or tuple(project.sites.values())
+def _filter_of(member: TreeMember) -> frozenset[str]:
+    return frozenset(map(format_expr, split_filter(member.window.input)[1]))
 
 
-def _trees(project: Project, members: Sequence[Member]) -> tuple[Tree, ...]:
-    groups = _groups(project, members)
-    sites = used_sites(project)
-    trees = [tree for group in groups for tree in _weave(project, group, groups, sites)]
-    order = {member.query: number for number, member in enumerate(members)}
-    return tuple(sorted(spread(trees, sites), key=lambda tree: order[tree.queries[0]]))
+def _blocks(family: Family) -> list[Sequence[Hashable]]:
+    """Labels of the members: what is never parted (one more of them costs no fragment, row or roll-up), then
+    what is moved as a whole."""
+    filters = [_filter_of(member) for member in family.members]
+    keys = [member.keys for member in family.members]
+    slides = [member.window.spec.slide for member in family.members]
+    offsets = [member.window.spec.range % member.window.spec.slide for member in family.members]
+    return [list(zip(filters, keys, slides, offsets, strict=True)), filters, keys, slides]
 
 
-def sharing_problem(group: _Group, sites: Sequence[Site]) -> SharingProblem:
-    from headrace.planners.sharing.problem import SharingProblem, WindowQuery
-
-    unit = group.unit
-    queries = tuple(WindowQuery(m.query, m.spec.range // unit, m.spec.slide // unit) for m in group.members)
-    capacities = tuple(site.cpu for site in sites) if len(sites) > 1 else (1.0,)
-    return SharingProblem(group.rate * unit / MICROS, capacities, queries, "true")
+def _grouped(labels: Sequence[Hashable]) -> list[Group]:
+    found: dict[Hashable, list[int]] = {}
+    for i, label in enumerate(labels):
+        found.setdefault(label, []).append(i)
+    return [frozenset(group) for group in found.values()]
 
 
-def _weave(project: Project, group: _Group, groups: Sequence[_Group], sites: Sequence[Site]) -> list[Tree]:
-    if len(group.members) == 1:
-        return [_single(group, sites[0], _why_alone(group, groups))]
+def _proposed(project: Project, family: Family) -> list[Group]:
+    """The optimiser's trees of the members with equal filters and keys."""
+    labels = [(_filter_of(member), member.keys) for member in family.members]
+    return [tree for group in _grouped(labels) for tree in _solved(project, family, sorted(group))]
+
+
+def _solved(project: Project, family: Family, group: Sequence[int]) -> list[Group]:
+    if len(group) == 1:
+        return [frozenset(group)]
     # Imported here: the kernels take a second to load, and a project without partners needs none.
     from headrace.planners.sharing.problem import Options
     from headrace.planners.sharing.solve import solve
 
     choices = project.planner
-    problem = sharing_problem(group, sites)
-    options = Options(balance=choices.balance, seconds=_steps(len(group.members)) * _Steps.SIZE)
+    problem = sharing_problem(family.of(frozenset(group)), family.loads)
+    options = Options(balance=choices.balance, seconds=_steps(len(group)) * _Steps.SIZE)
     plan = solve(problem, choices.optimiser, options, clock=_CLOCK)
-    return _as_trees(group, groups, sites, plan)
+    return [frozenset(group[i] for i in tree) for node in plan.assignment for tree in node]
 
 
-def _single(group: _Group, site: Site, why: str) -> Tree:
-    """The tree of a query without partners: nothing to search, and all is known in closed form."""
-    member = group.members[0]
-    rate, cost = own_edge_rate(member.spec), alone_cost(group.rate, member)
-    return Tree(site.name, (member,), rate, rate, cost, cost, why)
+def sharing_problem(members: Sequence[TreeMember], loads: Loads) -> SharingProblem:
+    """In the largest unit of time that makes all ranges and slides whole."""
+    from headrace.planners.sharing.problem import SharingProblem, WindowQuery
+
+    specs = [member.window.spec for member in members]
+    unit = math.gcd(*(part for spec in specs for part in (spec.range, spec.slide)))
+    queries = tuple(
+        WindowQuery(member.query, spec.range // unit, spec.slide // unit)
+        for member, spec in zip(members, specs, strict=True)
+    )
+    return SharingProblem(loads.rate(members) * unit / MICROS, (1.0,), queries, "true")
 
 
-def _as_trees(
-    group: _Group, groups: Sequence[_Group], sites: Sequence[Site], plan: SharingPlan
-) -> list[Tree]:
-    """The planner's answer in seconds, and in the project's words."""
-    scale = Fraction(MICROS, group.unit)
-    by_name = {member.query: member for member in group.members}
-    trees = []
-    for site, node in zip(sites, plan.nodes, strict=True):
-        for report in node.trees:
-            members = tuple(by_name[query] for query in report.queries)
-            trees.append(
-                Tree(
-                    site=site.name,
-                    members=members,
-                    edge_rate=report.edge_rate * scale,
-                    edge_rate_low=report.edge_rate_low * scale,
-                    cost=float(report.cost * scale),
-                    unshared_cost=sum(alone_cost(group.rate, member) for member in members),
-                    alone=_why_alone(group, groups) if len(members) == 1 else "",
-                )
-            )
-    return trees
+def _regrouped(family: Family, proposed: Sequence[Group]) -> list[Group]:
+    blocks = _blocks(family)
+    # A paper's plan may part what costs nothing to keep together; the search never does.
+    whole = {label: group for group in _grouped(blocks[0]) for label in [blocks[0][min(group)]]}
+    first = [frozenset[int]().union(*(whole[blocks[0][i]] for i in tree)) for tree in proposed]
+    starts = [_disjoint(first), [frozenset(range(len(family.members)))]]
+    starts += [_grouped(kind) for kind in blocks[1:3]]
+    return regroup(starts, blocks, lambda group: family.loads.price(family.of(group)).total)
 
 
-def alone_cost(rate: float, member: Member) -> float:
-    """Operations per second of a tree with this one member."""
-    return rate + float(own_operations(member.spec))
+def _disjoint(trees: Sequence[Group]) -> list[Group]:
+    """The trees, each without what an earlier one has."""
+    taken: frozenset[int] = frozenset()
+    kept = []
+    for tree in trees:
+        if tree - taken:
+            kept.append(tree - taken)
+        taken |= tree
+    return kept
 
 
-def saving_of(rate: float, tree: Tree, query: str) -> float:
-    """Operations per second that this one query saves by being in its tree."""
-    from headrace.planners.sharing.operations import final_operations
+def _tree(family: Family, group: Group, groups: Sequence[Group], families: Sequence[Family]) -> Tree:
+    members, loads = family.of(group), family.loads
+    edges = loads.edges(members)
+    return Tree(
+        site=family.site,
+        members=members,
+        edge_rate=edges.high,
+        edge_rate_low=edges.low,
+        cost=loads.cores(members),
+        unshared_cost=sum(loads.cores((member,)) for member in members),
+        plain_cost=sum(loads.plain(member) for member in members),
+        alone=_why_alone(family, group, groups, families) if len(members) == 1 else "",
+    )
 
-    own = next(member for member in tree.members if member.query == query)
-    others = [m.spec for m in tree.members if m is not own]
+
+def saving_of(project: Project, tree: Tree, query: str, costs: Costs | None = None) -> float:
+    """Cores that this one query saves by being in its tree."""
+    loads = Loads(project, tree.site, tree.members, (costs or calibrated(project))(tree.site))
+    own = tuple(member for member in tree.members if member.query == query)
+    others = tuple(member for member in tree.members if member.query != query)
+    return loads.cores(others) + loads.cores(own) - loads.cores(tree.members) if others else 0.0
+
+
+def _why_alone(family: Family, group: Group, groups: Sequence[Group], families: Sequence[Family]) -> str:
+    others = [family.of(other) for other in groups if other != group]
     if not others:
-        return 0.0
-    unit = math.gcd(*(part for spec in others for part in (spec.range, spec.slide)))
-    windows = [(spec.range // unit, spec.slide // unit) for spec in others]
-    low, high = final_operations(windows)
-    without = rate + float((low + high) / 2 * MICROS / unit)
-    return without + alone_cost(rate, own) - tree.cost
+        return _no_partner(family, families)
+    (own,), price = family.of(group), family.loads.price
+    nearest = min(others, key=lambda other: price((own, *other)).total - price(other).total)
+    together, apart = price((own, *nearest)), (price((own,)), price(nearest))
+    more = _more(together, apart)
+    if together.total <= sum(one.total for one in apart) or not more:
+        return "the chosen optimiser found no tree for it"
+    return f"one tree with {_names(nearest)} would {more}"
 
 
-def _why_alone(group: _Group, groups: Sequence[_Group]) -> str:
-    if len(group.members) > 1:
-        partners = len(group.members) - 1
-        one = "its partner" if partners == 1 else f"its {partners} partners"
-        return f"no tree with {one} was found that costs less"
-    stream = group.rows.stream
-    others = [other for other in groups if other is not group and other.rows.stream == stream]
-    for other in others:
-        if (other.rows.input, other.rows.time) == (group.rows.input, group.rows.time):
-            return (
-                f"no partner with the same keys: {_names(other.members)} the same rows by "
-                f"{format_keys(other.rows.keys)}"
-            )
-    for other in others:
-        if other.rows.keys == group.rows.keys:
-            return f"no partner with the same rows: {_names(other.members)} other rows of {stream}"
+def _more(together: Price, apart: Sequence[Price]) -> str:
+    """In what one tree is dearer than two."""
+    cpu = together.cpu - sum(one.cpu for one in apart)
+    idle = together.idle - sum(one.idle for one in apart)
+    memory = together.memory - sum(one.memory for one in apart)
+    told = [
+        (cpu, f"take {cpu:.2g} cores more"),
+        (idle, f"leave {idle:.2g} cores idle, with all keys in one bucket"),
+        (memory, f"keep {memory / 2**20:,.0f} MiB more"),
+    ]
+    return " and ".join(words for amount, words in told if amount > 0)
+
+
+def _no_partner(family: Family, families: Sequence[Family]) -> str:
+    stream = family.stream
+    others = [other for other in families if other is not family and other.stream == stream]
+    elsewhere = [other for other in others if other.site != family.site and other.source == family.source]
+    if elsewhere:
+        there = f"{_names(elsewhere[0].members)} on {elsewhere[0].site}"
+        return (
+            f"no partner on {family.site}: a tree runs on one site, and its partners ({there}) are elsewhere"
+        )
     if others:
-        return f"no partner: the others over {stream} read other rows, by other keys"
+        return f"no partner with the same rows: the others over {stream} join it with other tables, or not"
     return f"no partner: no other window aggregate over {stream} can share"
 
 
-def _names(members: Sequence[Member]) -> str:
+def _names(members: Sequence[TreeMember]) -> str:
     first = members[0].query
-    return f"{first} reads" if len(members) == 1 else f"{first} and {len(members) - 1} more read"
-
-
-def spread(trees: Sequence[Tree], sites: Sequence[Site]) -> list[Tree]:
-    """The trees of all groups over the sites. Each group was spread by itself, so the sites that come first
-    may have got too much; the dearest tree goes first, to the site that is then the least loaded, and that
-    is kept where it is better. What a tree costs does not depend on where it stands."""
-    capacity = {site.name: site.cpu for site in sites}
-    moved: list[Tree] = []
-    load = dict.fromkeys(capacity, 0.0)
-    for tree in sorted(trees, key=lambda tree: -tree.cost):
-        site = min(load, key=lambda name: load[name] + tree.cost / capacity[name])
-        load[site] += tree.cost / capacity[site]
-        moved.append(replace(tree, site=site))
-    return moved if heaviest(moved, capacity) < heaviest(trees, capacity) else list(trees)
-
-
-def heaviest(trees: Sequence[Tree], capacity: Mapping[str, float]) -> float:
-    """The load of the most loaded site."""
-    load = dict.fromkeys(capacity, 0.0)
-    for tree in trees:
-        load[tree.site] += tree.cost / capacity[tree.site]
-    return max(load.values())
+    return first if len(members) == 1 else f"{first} and {len(members) - 1} more"

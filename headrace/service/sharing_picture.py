@@ -2,8 +2,9 @@
 
 A tree is a frame. At its top the fragments of the first stretch of time, one box from edge to edge; below, a
 line for each query with its own edges as ticks and its windows as bars, so that one sees which fragments a
-window is made of. Two bars compare what the tree costs with what its queries cost alone; they have one scale
-over all trees of the picture.
+window is made of. A red mark before a query says that it has a filter of its own, a violet one that its keys
+are rolled up. Bars compare what the tree costs with what its queries cost alone, in predicted cores; they
+have one scale over all trees of the picture.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ _MARGIN = 20
 _ROW = 22
 _HEAD = 58
 _RULER = 46
-_COSTS = 64
+_COSTS = 82
 _FILLS = ("#dfe9fb", "#b9cdf2")
 _TICK = "#1f4c96"
 _BAR = "#2f7d4f"
 _GREY = "#b9bfc8"
+_PALE = "#dfe2e7"
+_FILTER = "#a24444"
+_ROLLED = "#6a3ca0"
 _CHARS = 24
 
 
@@ -55,7 +59,7 @@ def _class(slide: int, start: int, most: int) -> Iterator[int]:
 
 
 def tree_frames(trees: Sequence[SharedTreeData]) -> list[Frame]:
-    dearest = max((max(tree["cost"], tree["unshared_cost"]) for tree in trees), default=1.0)
+    dearest = max((max(cost for cost, _, _ in _bars(tree)) for tree in trees), default=1.0)
     return [_tree(tree, dearest) for tree in trees]
 
 
@@ -96,12 +100,16 @@ def _title(tree: SharedTreeData) -> str:
     count = len(tree["queries"])
     title = f"tree {tree['tree']} on {tree['site']}: {count} {'query' if count == 1 else 'queries'}"
     exact = "" if tree["exact"] else "at most "
-    rows = _cut(f"{tree['rows']} by ({', '.join(tree['keys'])})", 92)
+    rows = _cut(f"{tree['rows']} by ({', '.join(tree['keys'])}){_bucket(tree)}", 92)
     figures = f"{exact}{tree['edge_rate_float']:.4g} fragments/s; ticks: edges, bars: the first two windows"
     return (
         f'<text class="title" x="{_MARGIN}" y="25">{escape(title)}</text>'
         f"{_text(_MARGIN, 45, rows)}{_text(_MARGIN + _LEFT + _WIDTH, 25, figures, 'end')}"
     )
+
+
+def _bucket(tree: SharedTreeData) -> str:
+    return ", all in one bucket" if tree["keys"] and not tree["spread"] else ""
 
 
 def _ruler(edges: Sequence[int], scale: _Scale) -> str:
@@ -136,24 +144,43 @@ def _query(query: MemberData, scale: _Scale, y: int) -> str:
     window = f"{format_duration(length)}/{format_duration(slide)}"
     name = _cut(query["query"], _CHARS - len(window) - 1 + 3)
     return (
-        f"<g><title>{escape(query['query'])}: {escape(query['window'])}, "
-        f"{escape(', '.join(query['aggregates']))}</title>"
+        f"<g><title>{escape(_told(query))}</title>{_marks(query, y)}"
         f"{_text(_MARGIN, y + 14, name)}{_text(_MARGIN + _LEFT - 8, y + 14, window, 'end')}{bars}{ticks}</g>"
     )
 
 
+def _told(query: MemberData) -> str:
+    """What the pointer finds on a query's line."""
+    where = f" where {' AND '.join(query['where'])}" if query["where"] else ""
+    rolled = f", rolled up to ({', '.join(query['keys'])})" if query["rolled_up"] else ""
+    return f"{query['query']}: {query['window']}, {', '.join(query['aggregates'])}{where}{rolled}"
+
+
+def _marks(query: MemberData, y: int) -> str:
+    shown = [(_FILTER, bool(query["where"])), (_ROLLED, query["rolled_up"])]
+    return "".join(
+        f'<rect x="{4 + 7 * i}" y="{y + 6}" width="5" height="9" fill="{fill}"/>'
+        for i, (fill, there) in enumerate(shown)
+        if there
+    )
+
+
+def _bars(tree: SharedTreeData) -> list[tuple[float, str, str]]:
+    """(cores, colour, words)"""
+    apart = [] if tree["alone"] else [(tree["unshared_cost"], _GREY, "with a tree each")]
+    plain = (tree["plain_cost"], _PALE, "as Spark's own windows")
+    return [(tree["cost"], _BAR, "cores"), *apart, plain]
+
+
 def _costs(tree: SharedTreeData, dearest: float, y: int) -> str:
-    bars = [(tree["cost"], _BAR, f"{tree['cost']:,.4g} operations/s")]
-    if not tree["alone"]:
-        bars.append((tree["unshared_cost"], _GREY, f"{tree['unshared_cost']:,.4g} with a tree each"))
     parts = [_text(_MARGIN, y + 11, "cost")]
-    for i, (cost, fill, label) in enumerate(bars):
+    for i, (cost, fill, words) in enumerate(_bars(tree)):
         wide = max(1.0, (_WIDTH - 230) * cost / dearest)
         x = _MARGIN + _LEFT
         parts.append(f'<rect x="{x}" y="{y + 18 * i}" width="{wide:.1f}" height="13" fill="{fill}"/>')
-        parts.append(_text(x + wide + 8, y + 11 + 18 * i, label))
+        parts.append(_text(x + wide + 8, y + 11 + 18 * i, f"{cost:,.3g} {words}"))
     if tree["alone"]:
-        parts.append(_text(_MARGIN, y + 32, _cut(tree["alone"], 130)))
+        parts.append(_text(_MARGIN, y + 50, _cut(tree["alone"], 130)))
     return "".join(parts)
 
 

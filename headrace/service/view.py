@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TypedDict
 
 from headrace.runtime.executor import ENDED, JobState
+from headrace.service.compared import SiteComparison
 from headrace.service.run import Outcome, Snapshot, Watched
 from headrace.units import format_instant
 
@@ -13,10 +14,12 @@ WAITING = "waiting"
 
 
 class JobRow(TypedDict):
-    """One job at one moment. None: never observed."""
+    """One query at one moment. None: never observed."""
 
     job: str
     site: str
+    tree: str | None
+    """None: a job of its own."""
     state: str
     ended: bool
     batch: int | None
@@ -29,6 +32,8 @@ class JobRow(TypedDict):
     late_rows: int
     lag_seconds: float | None
     watermark: str | None
+    valid_from: str | None
+    """It gives the windows that start then or later. None: all of them."""
     error: str
     notes: list[str]
 
@@ -38,7 +43,10 @@ class RunData(TypedDict):
     exit_code: int
     interrupted: bool
     failures: dict[str, str]
+    notes: list[str]
     jobs: list[JobRow]
+    costs: list[SiteComparison]
+    """What each site should have taken, and took."""
 
 
 def job_rows(snapshot: Snapshot) -> list[JobRow]:
@@ -51,18 +59,26 @@ def run_data(outcome: Outcome) -> RunData:
         exit_code=outcome.exit_code,
         interrupted=outcome.interrupted,
         failures=dict(outcome.failures),
+        notes=list(outcome.notes),
         jobs=job_rows(outcome.last),
+        costs=list(outcome.costs),
     )
 
 
 def count_states(rows: list[JobRow]) -> dict[str, int]:
-    """How many jobs are in each state, in the order of a job's life."""
+    """How many queries are in each state, in the order of a job's life."""
     counts = Counter(row["state"] for row in rows)
     return {state: counts[state] for state in (WAITING, *map(str, JobState)) if counts[state]}
 
 
+def rows_read(rows: list[JobRow]) -> int:
+    """Rows that were read, once for all members of a tree."""
+    by_tree = {row["tree"]: row["input_rows"] for row in rows if row["tree"] is not None}
+    return sum(by_tree.values()) + sum(row["input_rows"] for row in rows if row["tree"] is None)
+
+
 def total_share(rows: list[JobRow]) -> float | None:
-    """Part of all the work that is done: the mean over jobs, an ended one counting whole. None when a
+    """Part of all the work that is done: the mean over queries, an ended one counting whole. None when a
     running job's input has no known size."""
     if not rows or any(r["share"] is None and not r["ended"] and r["state"] != WAITING for r in rows):
         return None
@@ -77,6 +93,7 @@ def _row(watched: Watched) -> JobRow:
     return JobRow(
         job=watched.job,
         site=watched.site,
+        tree=watched.tree,
         state=p.state.value if p else WAITING,
         ended=p is not None and p.state in ENDED,
         batch=p.batch if p else None,
@@ -88,6 +105,7 @@ def _row(watched: Watched) -> JobRow:
         late_rows=p.late_rows if p else 0,
         lag_seconds=None if p is None or p.lag is None else p.lag / 1e6,
         watermark=None if p is None or p.watermark is None else format_instant(p.watermark),
+        valid_from=None if p is None or p.valid_from is None else format_instant(p.valid_from),
         error=p.error if p else "",
         notes=list(p.notes) if p else [],
     )

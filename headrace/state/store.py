@@ -1,109 +1,33 @@
-"""What is wanted of each job and what was last seen of it, in one SQLite file that survives a restart.
+"""What is wanted and what was last seen, in one SQLite file that survives a restart.
 
 Desired and observed are two fields that never overwrite each other: `want` writes the first, `observe`
 the second. A job that is wanted with another fingerprint is another job: what was observed is forgotten.
-Several processes may have the file open; each call is one transaction. A kill at any moment keeps every
-call that returned; a power cut may lose the last ones (WAL, synchronous NORMAL), which is harmless since
-what was delivered is known from the jobs' own checkpoints.
+
+The deployment says which query has its place in which tree. Only the process that holds the run lock writes
+it; commands write what they ask for into the journal, and that process applies it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 
-from headrace.errors import InternalError, UserError
+from headrace.errors import InternalError
+from headrace.state import deployed, journal
+from headrace.state.file import StateFile
+from headrace.state.records import AddedQuery, Change, Deployment, Desired, Edits, JobRecord, Seen
+from headrace.state.schema import VERSION
 
-VERSION = 1
-"""Of the tables below; kept in the file as PRAGMA user_version. 0 is a file that was just made."""
-
-Desired = Literal["running", "drained", "stopped"]
-T = TypeVar("T")
-
-_BUSY_SECONDS = 10.0
-_TABLES = """
-CREATE TABLE jobs (
-    id TEXT PRIMARY KEY,
-    query TEXT NOT NULL,
-    site TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    desired TEXT NOT NULL CHECK (desired IN ('running', 'drained', 'stopped')),
-    observed TEXT,
-    batch INTEGER,
-    input_rows INTEGER NOT NULL DEFAULT 0,
-    output_rows INTEGER NOT NULL DEFAULT 0,
-    late_rows INTEGER NOT NULL DEFAULT 0,
-    watermark INTEGER,
-    error TEXT NOT NULL DEFAULT '',
-    started TEXT,
-    updated TEXT NOT NULL
-) STRICT
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """One job. None: never observed. 0: observed and silent."""
-
-    id: str
-    query: str
-    site: str
-    fingerprint: str
-    desired: Desired
-    observed: str | None
-    """A `JobState` as text."""
-    batch: int | None
-    input_rows: int
-    output_rows: int
-    late_rows: int
-    watermark: int | None
-    """Event time in microseconds."""
-    error: str
-    started: str | None
-    """When it was last wanted running or drained (ISO, UTC); None: never."""
-    updated: str
-
+__all__ = ["VERSION", "Desired", "JobRecord", "Seen", "Store"]
 
 _COLUMNS = ", ".join(field.name for field in fields(JobRecord))
 
 
-class Store:
-    """The state file of one project. Use as a context manager, or call `close`."""
+class Store(StateFile):
+    """The state file of one project."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, or make it. Raises UserError if it cannot be used."""
-        self._path = path
-        self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{path.parent} cannot be made: {error.strerror}") from None
-        with self._blaming_the_file():
-            self._db = sqlite3.connect(
-                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-        try:
-            self._prepare()
-        except BaseException:
-            self._db.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._db.close()
+    # -- jobs: desired and observed, a row for each query ------------------------------------------
 
     def want(self, job_id: str, query: str, site: str, fingerprint: str, desired: Desired, now: str) -> None:
         """Say what should become of a job. `now` is ISO text in UTC."""
@@ -123,30 +47,15 @@ class Store:
 
         self._transaction(write)
 
-    def observe(
-        self,
-        job_id: str,
-        observed: str,
-        batch: int | None,
-        input_rows: int,
-        output_rows: int,
-        late_rows: int,
-        watermark: int | None,
-        error: str,
-        now: str,
-    ) -> None:
-        """Keep what was seen of a job that was wanted before."""
-        values = (observed, batch, input_rows, output_rows, late_rows, watermark, error, now, job_id)
+    def observe(self, seen: Sequence[Seen], now: str) -> None:
+        """Keep what was seen of jobs that were wanted before, in one transaction: a tree has hundreds."""
 
-        def write(db: sqlite3.Connection) -> int:
-            return db.execute(
-                "UPDATE jobs SET observed = ?, batch = ?, input_rows = ?, output_rows = ?, late_rows = ?,"
-                " watermark = ?, error = ?, updated = ? WHERE id = ?",
-                values,
-            ).rowcount
+        def write(db: sqlite3.Connection) -> list[str]:
+            return [one.id for one in seen if not _observe(db, one, now)]
 
-        if self._transaction(write) == 0:
-            raise InternalError(f'job "{job_id}" was observed but never wanted')
+        unknown = self._transaction(write)
+        if unknown:
+            raise InternalError(f'job "{unknown[0]}" was observed but never wanted')
 
     def get(self, job_id: str) -> JobRecord | None:
         found = self._select("WHERE id = ?", (job_id,))
@@ -161,53 +70,100 @@ class Store:
         self._transaction(lambda db: db.execute("DELETE FROM jobs WHERE id = ?", (job_id,)))
 
     def _select(self, rest: str, values: Sequence[str]) -> tuple[JobRecord, ...]:
-        with self._lock, self._blaming_the_file():
-            rows = self._db.execute(f"SELECT {_COLUMNS} FROM jobs {rest}", values).fetchall()
+        rows = self._read(lambda db: db.execute(f"SELECT {_COLUMNS} FROM jobs {rest}", values).fetchall())
         return tuple(JobRecord(*row) for row in rows)
 
-    def _prepare(self) -> None:
-        with self._blaming_the_file():
-            # The transaction comes first: two processes that make the file at once must not both make tables.
-            self._transaction(self._make_tables)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
+    # -- the deployment: written by the process that holds the run lock ----------------------------
 
-    def _make_tables(self, db: sqlite3.Connection) -> None:
-        version: int = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise UserError(
-                f"{self._path} was written by a newer Headrace (format {version}, this one knows {VERSION})",
-                hint="Use the newer Headrace, or move the file away to begin anew.",
-            )
-        if version == 0:
-            db.execute(_TABLES)
-            db.execute(f"PRAGMA user_version = {VERSION}")
+    def deployment(self) -> Deployment:
+        return self._read(deployed.read)
 
-    def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do the work whole or not at all. The write lock is taken at once, so it never fails half-way."""
-        with self._lock, self._blaming_the_file():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self._db)
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-        return result
+    def deploy(
+        self,
+        deployment: Deployment,
+        edits: Edits,
+        applied: Mapping[int, str | None] | None = None,
+        forget: Collection[str] = (),
+    ) -> bool:
+        """Write the deployment, which changes it contains (with the tree that took each), and that some jobs
+        are forgotten, in one transaction. False, and nothing is written, where a command has changed the
+        edits since they were read: what was planned by them is out of date."""
+        applied = applied or {}
 
-    @contextmanager
-    def _blaming_the_file(self) -> Iterator[None]:
-        """SQLite's errors about the file, as errors that say which file and what to do."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            busy = "locked" in str(error)
-            hint = "Another process holds it; try again." if busy else "Check the disk and the permissions."
-            raise UserError(f"the state file {self._path} cannot be used: {error}", hint=hint) from None
-        except sqlite3.IntegrityError:
-            raise
-        except sqlite3.DatabaseError as error:
-            raise UserError(
-                f"the state file {self._path} is damaged: {error}",
-                hint="Move it away and run again: jobs go on from their own checkpoints.",
-            ) from None
+        def write(db: sqlite3.Connection) -> bool:
+            if journal.edits(db) != edits:
+                return False
+            deployed.write(db, deployment)
+            for change, tree in applied.items():
+                journal.mark_applied(db, change, tree)
+            db.executemany("DELETE FROM jobs WHERE id = ?", [(name,) for name in forget])
+            return True
+
+        return self._transaction(write, durable=True)
+
+    def removed(self, names: Collection[str]) -> None:
+        """These doomed folders are gone."""
+        rows = [(name,) for name in names]
+        self._transaction(lambda db: db.executemany("DELETE FROM doomed WHERE name = ?", rows))
+
+    # -- the journal: written by commands, applied by that process ---------------------------------
+
+    def edits(self) -> Edits:
+        return self._read(journal.edits)
+
+    def any_pending(self) -> bool:
+        """Cheap: asked in every round of a run."""
+        found = self._read(
+            lambda db: db.execute("SELECT 1 FROM changes WHERE state = 'pending' LIMIT 1").fetchone()
+        )
+        return found is not None
+
+    def changes(self, ids: Collection[int]) -> tuple[Change, ...]:
+        """These changes, in the order they were asked for."""
+        marks = ", ".join("?" * len(ids))
+        return self._read(lambda db: journal.select(db, f"WHERE id IN ({marks}) ORDER BY id", list(ids)))
+
+    def unsettled(self) -> tuple[Change, ...]:
+        """Changes that the deployment has, and that nobody has seen running yet."""
+        rest = "WHERE state = 'applied' AND settled IS NULL ORDER BY id"
+        return self._read(lambda db: journal.select(db, rest))
+
+    def ask_add(self, query: AddedQuery, from_start: bool, now: str) -> int:
+        """The id of the change. Raises UserError where the name is not free."""
+        return self._transaction(lambda db: journal.ask_add(db, query, from_start, now), durable=True)
+
+    def ask_drop(self, names: Mapping[str, bool], now: str) -> list[int]:
+        """All of them or none; `names` says of each whether it is written in the project file."""
+        return self._transaction(
+            lambda db: [journal.ask_drop(db, name, in_file, now) for name, in_file in names.items()],
+            durable=True,
+        )
+
+    def settle(self, change: Change) -> None:
+        """It was seen running: from when on it is valid, how long the others paused, when that was."""
+        self._transaction(lambda db: journal.settle(db, change))
+
+    def refuse(
+        self, ids: Collection[int], reason: str, now: str, deployment: Deployment | None = None
+    ) -> None:
+        """Take changes back, also ones that were applied: `deployment` is then the one without them."""
+
+        def write(db: sqlite3.Connection) -> None:
+            journal.refuse(db, ids, reason, now)
+            if deployment is not None:
+                deployed.write(db, deployment)
+
+        self._transaction(write, durable=True)
+
+
+def _observe(db: sqlite3.Connection, one: Seen, now: str) -> bool:
+    """Whether there is such a job."""
+    values = (one.observed, one.batch, one.input_rows, one.output_rows, one.late_rows, one.watermark)
+    return (
+        db.execute(
+            "UPDATE jobs SET observed = ?, batch = ?, input_rows = ?, output_rows = ?, late_rows = ?,"
+            " watermark = ?, error = ?, updated = ?, valid_from = coalesce(?, valid_from) WHERE id = ?",
+            (*values, one.error, now, one.valid_from, one.id),
+        ).rowcount
+        > 0
+    )

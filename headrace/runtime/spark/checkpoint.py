@@ -43,6 +43,20 @@ def _offset(line: str) -> int | None:
     return int(data["logOffset"]) if isinstance(data, dict) and "logOffset" in data else None
 
 
+def next_watermark(checkpoint: Path) -> int | None:
+    """The watermark after the newest committed batch, in microseconds; None when there is no such batch."""
+    number = last_committed(checkpoint)
+    if number < 0:
+        return None
+    lines = (checkpoint / "commits" / str(number)).read_text(encoding="utf-8").splitlines()
+    return int(json.loads(lines[1])["nextBatchWatermarkMs"]) * 1000
+
+
+def newest_planned(checkpoint: Path) -> Batch | None:
+    """The newest batch that was planned, committed or not."""
+    return read_batch(checkpoint, max(_log_files(checkpoint / "offsets"), default=-1))
+
+
 def last_committed(checkpoint: Path) -> int:
     """The newest committed batch, -1 when there is none."""
     return max(_log_files(checkpoint / "commits"), default=-1)
@@ -67,7 +81,7 @@ def is_planned(checkpoint: Path) -> bool:
         source: max(source_files(checkpoint, source).values(), default=-1)
         for source in _log_files(checkpoint / "sources")
     }
-    newest = read_batch(checkpoint, max(_log_files(checkpoint / "offsets"), default=-1))
+    newest = newest_planned(checkpoint)
     offsets = newest.offsets if newest is not None else ()
     covered = {source: -1 if last is None else last for source, last in enumerate(offsets)}
     return all(last <= covered.get(source, -1) for source, last in taken.items())

@@ -50,19 +50,23 @@ class SparkExecutor:
             session = self._session(context)
             run.begin(session, self._taker(job, context))
         self._jobs[job.id] = run
+        self._trees.pop(job.id, None)
 
     def start_tree(
         self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
     ) -> None:
         """Start a tree; each member is then a job of its own to ask for."""
+        if tree.id in self._jobs and not self._jobs[tree.id].ended:
+            raise InternalError(f"tree {tree.id} runs already")
         self._clear_fence(context.root)
-        run = TreeRun(tree, context, members, drain=drain)
+        run = TreeRun(tree, context, members, drain=drain, on_rows=self._on_rows)
         if run.is_finished():
             run.finished_before()
         else:
             run.begin(self._session(context), None)
         self._jobs[tree.id] = run
-        self._trees |= dict.fromkeys(members, run)
+        left = {query for query, other in self._trees.items() if other.tree.id == tree.id} - set(members)
+        self._trees = {q: t for q, t in self._trees.items() if q not in left} | dict.fromkeys(members, run)
 
     def _clear_fence(self, root: Path) -> None:
         """The first job of a project waits for an engine that a crash left behind."""
@@ -96,6 +100,8 @@ class SparkExecutor:
 
     def rows(self, job_id: str) -> list[pa.Table]:
         """What a memory sink holds."""
+        if job_id in self._trees:
+            return list(self._trees[job_id].tables[job_id])
         return list(self._jobs[job_id].memory)
 
     def close(self) -> None:

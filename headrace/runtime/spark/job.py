@@ -184,11 +184,11 @@ class JobRun:
                 table_view(session, node, table, name=views[node], root=self._context.root)
 
     def _start(self, session: Session) -> Session:
-        context, kind = self._context, self._context.sink.kind
+        context = self._context
         try:
             writer = self._frame(session).writeStream.outputMode("append").queryName(self.job.id)
-            writer = writer.format(file_format(kind)).option("path", str(context.state / "staging"))
-            writer = writer.options(**writer_options(kind))
+            form, options = self._staged()
+            writer = writer.format(form).option("path", str(context.state / "staging")).options(**options)
             if context.trigger:
                 writer = writer.trigger(processingTime=f"{context.trigger // 1000} milliseconds")
             return writer.option("checkpointLocation", str(self._checkpoint)).start()
@@ -198,6 +198,11 @@ class JobRun:
             raise EngineError(
                 f'Spark does not start query "{self.job.query}"', detail=engine_message(error)
             ) from error
+
+    def _staged(self) -> tuple[str, dict[str, str]]:
+        """Format and options of the staged files."""
+        kind = self._context.sink.kind
+        return file_format(kind), writer_options(kind)
 
     # -- while it runs ----------------------------------------------------------------------------
 
@@ -281,8 +286,14 @@ class JobRun:
 
     def _observe(self) -> None:
         """Take in what Spark reports and publish what it has committed."""
-        for event in self._query.recentProgress:
-            self._observed.take(json.loads(event.json))
+        last = self._query.lastProgress
+        if last is not None:
+            newest = json.loads(last.json)
+            # All of Spark's last hundred events only where one was missed: they are dear to fetch.
+            missed = newest["batchId"] > (-1 if self._observed.batch is None else self._observed.batch) + 1
+            for event in self._query.recentProgress if missed else ():
+                self._observed.take(json.loads(event.json))
+            self._observed.take(newest)
         self._take_output()
 
     def _take_output(self) -> None:

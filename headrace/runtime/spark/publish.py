@@ -61,12 +61,22 @@ def _local(path: str) -> Path:
     return Path(unquote(parsed.path))
 
 
-def committed(staging: Path) -> list[Path]:
-    """Every committed file, in order of commit."""
+def _entries(staging: Path) -> dict[int, Path]:
+    """The entries of the sink's log by batch; a compacted one for a plain one of the same batch."""
     log = staging / "_spark_metadata"
     if not log.is_dir():
-        return []
-    batches = {int(p.name.split(".")[0]): p for p in sorted(log.iterdir()) if p.name[0].isdigit()}
+        return {}
+    return {int(p.name.split(".")[0]): p for p in sorted(log.iterdir()) if p.name[0].isdigit()}
+
+
+def last_logged(staging: Path) -> int:
+    """The newest batch in the sink's log; -1: none."""
+    return max(_entries(staging), default=-1)
+
+
+def committed(staging: Path) -> list[Path]:
+    """Every committed file, in order of commit."""
+    batches = _entries(staging)
     compact = max((n for n, p in batches.items() if p.suffix == ".compact"), default=-1)
     files: list[Path] = []
     for number in sorted(n for n in batches if n >= compact):
@@ -100,6 +110,8 @@ class Publisher:
         self._staging, self._results, self._kind = staging, results, kind
         self._ledger = state / "published.json"
         self._on_file = on_file
+        self._logged = -1
+        """The newest batch in the sink's log when it was last read whole."""
         self.done = self._load()
         if results is not None:
             results.mkdir(parents=True, exist_ok=True)
@@ -113,19 +125,21 @@ class Publisher:
 
     def publish(self) -> Published:
         """Publish what was committed since the last call."""
-        fresh = committed(self._staging)[self.done.files :]
-        if not fresh:
+        logged = last_logged(self._staging)
+        if logged == self._logged:
             return self.done
+        fresh = committed(self._staging)[self.done.files :]
         files, rows = self.done.files, self.done.rows
         for path in fresh:
             count = count_rows(path, self._kind)
             if count:
                 self._give(path, files)
             files, rows = files + 1, rows + count
-        if self._results is not None:
+        if fresh and self._results is not None:
             sync_folder(self._results)
-        self.done = Published(files, rows)
-        write_json(self._ledger, {"files": files, "rows": rows})
+        self.done, self._logged = Published(files, rows), logged
+        if fresh:
+            write_json(self._ledger, {"files": files, "rows": rows})
         return self.done
 
     def _give(self, path: Path, number: int) -> None:

@@ -6,6 +6,7 @@ must name the same master; `sc://` sites are remote and independent.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -101,6 +102,7 @@ class Sessions:
         except Exception as error:
             raise EngineError(f"Spark did not start on {master}", detail=_first_line(error)) from error
         session.sparkContext.setLogLevel("ERROR")
+        _hush_workers(session, self._scratch / "workers.log")
         process = getattr(session.sparkContext._gateway, "proc", None)
         self.engine_pid = process.pid if process is not None else None
         self._master = master
@@ -127,9 +129,26 @@ class Sessions:
             if endpoint.startswith("sc://") and not _answers(endpoint):
                 # There is nobody to release the session, and the client would go on trying for minutes.
                 session.release_session_on_close = False
-            session.stop()
+            # A JVM that died, or was killed with us, cannot be told to stop, and need not be.
+            with contextlib.suppress(OSError, *_gone()):
+                session.stop()
         self._open.clear()
         self._master = None
+
+
+def _hush_workers(session: Session, log: Path) -> None:
+    """Spark passes on what its Python workers print to the JVM's stderr, which is the user's terminal, and
+    some of them print at every start. Spark's own log was opened before and stays; what goes wrong in a
+    worker comes as an error of its task."""
+    java = session.sparkContext._jvm.java
+    java.lang.System.setErr(java.io.PrintStream(java.io.FileOutputStream(str(log), True), True))
+
+
+def _gone() -> tuple[type[Exception], ...]:
+    """What a session throws when its JVM is no longer there."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+
+    return (Py4JNetworkError,)
 
 
 def _knock(address: str) -> None:

@@ -1,33 +1,43 @@
 """Opens the results of a tree and gives every query its own, exactly once.
 
-Staged files hold blobs of many queries (woven.py). For each committed file, in the order of commit, the rows
-of each query go through what its plan does above the window aggregate, and are written to its results folder
-whole and under a name that is the same on every try. `published.json` says how many files were given, to
-whom how many rows: a crash in between writes the same files once more. Rows of a query that is no longer
-there are left out.
+Staged files hold blobs of many queries (woven.py), several files a batch. What a query does above its window
+aggregate may need all rows of a window, and these come in one batch: so committed files are taken batch by
+batch, which the watermark in each row tells apart. The rows of each query go through the rest of its plan and
+are written to its results folder whole, under a name that is the same on every try. `published.json` says how
+many files were given, to whom how many rows: a crash in between writes the same files once more. Then the
+staged files are removed. Results of a member that is no longer there are left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.catalog.model import SinkKind
+from headrace.plan.types import Schema
+from headrace.runtime.duckdb.texts import as_text
 from headrace.runtime.files import sync_folder, write_json
-from headrace.runtime.spark.publish import MARKER, committed
+from headrace.runtime.spark.publish import MARKER, committed, file_format, last_logged
 from headrace.runtime.spark.woven import LATE, from_blob
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Where the results of one query go."""
+    """Where the results of one member go."""
 
+    query: str
     finish: Callable[[pa.Table], pa.Table]
     """From rows of the window aggregate to rows of the query."""
+    schema: Schema
+    kind: SinkKind
     folder: Path
     published: bool
     """Whether the folder is the query's results folder, rather than one of the job's own."""
@@ -38,14 +48,24 @@ class Reader:
 class Given:
     files: int = 0
     rows: dict[str, int] = field(default_factory=dict)
+    """By the id of the member, as `late`."""
     late: dict[str, int] = field(default_factory=dict)
+
+
+Found = tuple[int, dict[str, Any]]
+"""A row of staged output, and the number of the file it was in."""
 
 
 class TreePublisher:
     def __init__(self, staging: Path, state: Path, readers: Mapping[str, Reader]) -> None:
+        """`readers` by the id of the member."""
         self._staging, self._readers = staging, readers
         self._ledger = state / "published.json"
         self.done = self._load()
+        self._logged = -1
+        self.seconds = 0.0
+        """CPU time that giving results has taken in this process."""
+        self._remove(committed(staging)[: self.done.files])
         for reader in readers.values():
             reader.folder.mkdir(parents=True, exist_ok=True)
             if reader.published:
@@ -59,45 +79,70 @@ class TreePublisher:
 
     def publish(self) -> Given:
         """Publish what was committed since the last call."""
+        logged = last_logged(self._staging)
+        if logged == self._logged:
+            return self.done
         fresh = committed(self._staging)[self.done.files :]
-        touched: set[Path] = set()
-        for path in fresh:
-            touched |= self._open(path, self.done.files)
-            self.done.files += 1
+        began = time.thread_time()
+        touched = {folder for batch in _batches(fresh, self.done.files) for folder in self._open(batch)}
         for folder in touched:
             sync_folder(folder)
-        if fresh:
-            write_json(
-                self._ledger, {"files": self.done.files, "rows": self.done.rows, "late": self.done.late}
-            )
+        self.done.files += len(fresh)
+        self._logged = logged
+        write_json(self._ledger, {"files": self.done.files, "rows": self.done.rows, "late": self.done.late})
+        self._remove(fresh)
+        self.seconds += time.thread_time() - began
         return self.done
 
-    def _open(self, path: Path, number: int) -> set[Path]:
-        """Give the results in one staged file; the folders that were written to."""
+    @staticmethod
+    def _remove(files: Iterable[Path]) -> None:
+        """What was given is in the results; Spark's log goes on naming the file, which nobody reads."""
+        for path in files:
+            path.unlink(missing_ok=True)
+
+    def _open(self, batch: Sequence[Found]) -> set[Path]:
+        """Give the results of one batch; the folders that were written to."""
+        number = min(place for place, _ in batch)
         blobs: dict[str, list[pa.Table]] = {}
-        for row in pq.read_table(path).to_pylist():
-            query = row["query"]
-            if query not in self._readers:
+        for _, row in batch:
+            member = row["query"]
+            if member not in self._readers:
                 continue
             if row["kind"] == LATE:
-                self.done.late[query] = self.done.late.get(query, 0) + row["rows"]
+                self.done.late[member] = self.done.late.get(member, 0) + row["rows"]
             else:
-                blobs.setdefault(query, []).append(from_blob(row["data"]))
+                blobs.setdefault(member, []).append(from_blob(row["data"]))
         touched = set()
-        for query, tables in blobs.items():
-            reader = self._readers[query]
+        for member, tables in blobs.items():
+            reader = self._readers[member]
             rows = reader.finish(pa.concat_tables(tables))
             if rows.num_rows:
-                self._give(reader, rows, number)
-                self.done.rows[query] = self.done.rows.get(query, 0) + rows.num_rows
+                _give(reader, rows, number)
+                self.done.rows[member] = self.done.rows.get(member, 0) + rows.num_rows
                 touched.add(reader.folder)
         return touched
 
-    @staticmethod
-    def _give(reader: Reader, rows: pa.Table, number: int) -> None:
-        final = reader.folder / f"part-{number:06d}.parquet"
-        staged = reader.folder / f".part-{number:06d}.tmp"
-        pq.write_table(rows, staged)
-        staged.rename(final)
-        if reader.take is not None:
-            reader.take(final)
+
+def _batches(files: Sequence[Path], first: int) -> list[list[Found]]:
+    """The staged rows, batch by batch."""
+    found: dict[int, list[Found]] = {}
+    for number, path in enumerate(files, start=first):
+        for row in pq.ParquetFile(path, memory_map=True).read().to_pylist():
+            found.setdefault(row["watermark"], []).append((number, row))
+    return [found[watermark] for watermark in sorted(found)]
+
+
+def _give(reader: Reader, rows: pa.Table, number: int) -> None:
+    name = f"part-{number:06d}.{file_format(reader.kind)}"
+    staged = reader.folder / f".{name}.tmp"
+    with staged.open("wb") as out:
+        if file_format(reader.kind) == "parquet":
+            pq.write_table(rows, out)
+        else:
+            out.write(as_text(rows, reader.schema, reader.kind))
+        out.flush()
+        # The staged original is removed once this is noted.
+        os.fsync(out.fileno())
+    final = staged.rename(reader.folder / name)
+    if reader.take is not None:
+        reader.take(final)

@@ -18,8 +18,9 @@ from headrace.errors import InternalError
 from headrace.runtime.results import ARROW
 from headrace.runtime.windows.finish import to_arrow
 from headrace.runtime.windows.keys import Keys
-from headrace.runtime.windows.log import Rows
-from headrace.runtime.windows.spec import FRAGMENT, TreeSpec
+from headrace.runtime.windows.lanes import Array
+from headrace.runtime.windows.rows import Rows, wire_type
+from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind, TreeSpec
 
 MARKS = "marks"
 _FAN = 8
@@ -78,16 +79,23 @@ def encode(rows: Rows, keys: Keys, spec: TreeSpec) -> bytes:
     columns = [pa.array(rows.starts)]
     columns += [pa.DictionaryArray.from_arrays(*_compact(codes, column)) for column in keys.columns()]
     columns += [
-        to_arrow(values, valid, partial.type)
+        _stored(values, valid, partial)
         for values, valid, partial in zip(rows.values, rows.valid, spec.partials, strict=True)
     ]
     names = [FRAGMENT, *(c.name for c in spec.keys), *(p.name for p in spec.partials)]
     batch = pa.record_batch(columns, names=names)
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    # Threads would cost more than they save: chunks are small.
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+def _stored(values: Array, valid: Array | None, partial: Partial) -> pa.Array:
+    if partial.kind is PartialKind.SKETCH:
+        return pa.array(values, wire_type(partial))
+    return to_arrow(values, valid, partial.type)
 
 
 def _compact(codes: pa.Array, column: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -22,13 +22,19 @@ from headrace.runtime.windows.lanes import (
     moments,
     validity,
 )
+from headrace.runtime.windows.sketch import estimate
 from headrace.runtime.windows.spec import Output, Partial
 
 T = DataType
 Lookup = Callable[[Lane], Block]
 Values = tuple[Array, Array | None]
 """Values, and where they hold; None: everywhere."""
-_LIMIT = 2.0**63
+LIMIT = 2.0**63
+
+
+def overflow(name: str = "") -> EngineError:
+    message = f"the sum {name} does not fit a BIGINT" if name else "a sum does not fit a BIGINT"
+    return EngineError(message, hint="Cast the argument to DOUBLE.")
 
 
 class Finisher:
@@ -53,16 +59,15 @@ class Finisher:
         return [lane for lane in (*self._lanes, self._valid, self._size) if lane is not None]
 
     def column(self, lookup: Lookup) -> pa.Array:
-        if self._size is not None and bool((np.abs(lookup(self._size)[0]) >= _LIMIT).any()):
-            raise EngineError(
-                f"the sum {self.output.name} does not fit a BIGINT",
-                hint="Cast the argument to DOUBLE.",
-            )
+        if self._size is not None and bool((np.abs(lookup(self._size)[0]) >= LIMIT).any()):
+            raise overflow(self.output.name)
         values, valid = self._values(lookup)
         return to_arrow(values, valid, self.output.type)
 
     def _values(self, lookup: Lookup) -> Values:
         main = lookup(self._lanes[0])
+        if self._lanes[0].fold is Fold.SKETCH:
+            return estimate(main[0]), None
         if self._lanes[0].fold is Fold.MOMENTS:
             return _spread(self.output.function, main[0], main[2])
         if self.output.function == "avg":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.plan.types import Column, DataType
 from headrace.runtime.results import ARROW
@@ -17,6 +18,7 @@ class Keys:
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
+        self.names = [c.name for c in columns]
         self._codes: dict[tuple[object, ...], int] = {}
         self._values: list[list[pa.Array]] = [[] for _ in columns]
 
@@ -28,7 +30,7 @@ class Keys:
         if not self._columns:
             self._codes.setdefault((), 0)
             return np.zeros(table.num_rows, np.int32)
-        columns = [table[c.name].combine_chunks().cast(ARROW[c.type]) for c in self._columns]
+        columns = [_plain(table[c.name].combine_chunks(), c.type) for c in self._columns]
         local, firsts = _distinct(columns)
         return self._codes_of([c.take(pa.array(firsts)) for c in columns])[local]
 
@@ -38,8 +40,9 @@ class Keys:
         known = len(self._codes)
         codes = [self._codes.setdefault(key, len(self._codes)) for key in zip(*lists, strict=True)]
         found = np.array(codes, np.int32)
-        fresh = np.flatnonzero(found >= known)
-        if len(fresh):
+        if len(self._codes) > known:
+            # Arrow tells NaN from NaN where their bits differ; they are one key all the same.
+            fresh = np.unique(found, return_index=True)[1][-(len(self._codes) - known) :]
             for values, column in zip(self._values, distinct, strict=True):
                 values.append(column.take(pa.array(fresh)))
         return found
@@ -59,6 +62,12 @@ class Keys:
         self._values = [[c.take(pa.array(kept))] for c in self.columns()]
         self._codes = {k: int(renamed[code]) for k, code in self._codes.items() if renamed[code] >= 0}
         return renamed
+
+
+def _plain(column: pa.Array, kind: DataType) -> pa.Array:
+    """-0.0 is the key 0.0."""
+    column = column.cast(ARROW[kind])
+    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
 
 
 def _distinct(columns: list[pa.Array]) -> tuple[Array, Array]:

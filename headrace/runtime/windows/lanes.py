@@ -1,8 +1,9 @@
 """Lanes: the quantities that are merged, each an operation with an identity over arrays of any shape.
 
 A block is a tuple of equal-shaped arrays: one array for a sum, a minimum, a maximum or a mark, three for the
-moments (count, mean, M2). Nothing is ever subtracted, so nothing drifts, and every fold goes in one fixed
-order: from left to right, or from right to left.
+moments (count, mean, M2). A sketch has one array with an axis more, that of its registers. Nothing is ever
+subtracted, so nothing drifts, and every fold goes in one fixed order: from left to right, or from right to
+left.
 
 NaN is larger than every number, as in Spark: a minimum passes it over (fmin), a maximum gives it.
 """
@@ -18,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.plan.types import DataType
-from headrace.runtime.windows.spec import Partial, PartialKind
+from headrace.runtime.windows.sketch import REGISTERS
+from headrace.runtime.windows.spec import Partial, PartialKind, TreeSpec
 
 Array = npt.NDArray[Any]
 Block = tuple[Array, ...]
@@ -63,6 +65,7 @@ class Fold(Enum):
     ANY = "any"
     """Whether there is a row, or a row with a value, at all."""
     MOMENTS = "moments"
+    SKETCH = "sketch"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,13 +80,16 @@ class Lane:
     identity: tuple[Any, ...]
     ufunc: np.ufunc
     """Not used by moments, which have a merge of their own."""
+    tail: tuple[int, ...] = ()
+    """The axes that every single value has."""
 
     def blank(self, shape: tuple[int, ...]) -> Block:
         """A block of identities."""
-        return tuple(np.full(shape, i, d) for i, d in zip(self.identity, self.dtypes, strict=True))
+        whole = shape + self.tail
+        return tuple(np.full(whole, i, d) for i, d in zip(self.identity, self.dtypes, strict=True))
 
     def empty(self, shape: tuple[int, ...]) -> Block:
-        return tuple(np.empty(shape, d) for d in self.dtypes)
+        return tuple(np.empty(shape + self.tail, d) for d in self.dtypes)
 
     def merge(self, left: Block, right: Block, out: Block) -> None:
         """out = left (+) right; `out` may be either of them."""
@@ -159,6 +165,9 @@ def lane_of(position: int, partial: Partial) -> Lane:
     """The lane of one partial column by itself."""
     dtype = NUMPY[partial.type]
     match partial.kind:
+        case PartialKind.SKETCH:
+            ranks = (np.dtype(np.uint8),)
+            return Lane(Fold.SKETCH, (position,), ranks, (0,), np.maximum, (REGISTERS,))
         case PartialKind.MIN:
             ufunc = np.fmin if dtype.kind == "f" else np.minimum
             return Lane(Fold.MIN, (position,), (dtype,), (_largest(dtype),), ufunc)
@@ -166,6 +175,15 @@ def lane_of(position: int, partial: Partial) -> Lane:
             return Lane(Fold.MAX, (position,), (dtype,), (_smallest(dtype),), np.maximum)
     # -0.0 is what changes nothing when added; 0.0 would change -0.0.
     return Lane(Fold.ADD, (position,), (dtype,), (dtype.type(-0.0),), np.add)
+
+
+def every_lane(spec: TreeSpec) -> tuple[Lane, ...]:
+    """Lanes that between them have all partial columns; moments also have the count, which is a column by
+    itself."""
+    threes = {o.partials for q in spec.queries for o in q.outputs if len(o.partials) == 3}
+    spread = {position for three in threes for position in three[1:]}
+    alone = (lane_of(k, p) for k, p in enumerate(spec.partials) if k not in spread)
+    return (*alone, *(moments(*three) for three in sorted(threes)))
 
 
 def _largest(dtype: Any) -> Any:

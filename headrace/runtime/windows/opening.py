@@ -1,9 +1,6 @@
-"""Level 1 of a tree: from rows to closed fragments, without a JVM and without a row at a time.
+"""Level 1 of a tree: from rows to partials, without a JVM and without a row at a time.
 
-`partial_table` aggregates the rows of one Arrow batch by fragment and key; it keeps nothing. `Opening` puts
-the partials of successive batches together until the watermark has passed a fragment's end, and gives every
-closed fragment once. A partial that comes after its fragment was closed is late: it is dropped, and its rows
-are counted.
+`partial_table` aggregates the rows of one Arrow batch by fragment and key; it keeps nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +17,24 @@ from numpy.typing import NDArray
 from headrace.plan.expr import AggregateCall, Cast, Expr
 from headrace.plan.text import format_expr
 from headrace.plan.types import DataType
+from headrace.runtime.results import ARROW
+from headrace.runtime.windows import sketch
+from headrace.runtime.windows.finish import LIMIT, overflow
 from headrace.runtime.windows.partials import needs_of
-from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind, QuerySpec, TreeSpec
+from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind, QuerySpec
 
 K = PartialKind
 ROWS = "fragment_rows"
 """How many rows a partial is made of."""
-_HOW = {K.COUNT: "count", K.SUM: "sum", K.MIN: "min", K.MAX: "max", K.MEAN: "mean", K.M2: "variance"}
-_MERGE = {K.COUNT: "sum", K.SUM: "sum", K.MIN: "min", K.MAX: "max"}
+_HOW = {
+    K.COUNT: "count",
+    K.SUM: "sum",
+    K.MIN: "min",
+    K.MAX: "max",
+    K.MEAN: "mean",
+    K.M2: "variance",
+    K.SKETCH: "distinct",
+}
 _SOME = pc.ScalarAggregateOptions(min_count=1)
 """A sum of nothing is NULL, not 0."""
 
@@ -95,114 +102,91 @@ def next_edges(starts: NDArray[np.int64], classes: Sequence[tuple[int, int]]) ->
 def partial_table(batch: pa.RecordBatch, arguments: Sequence[Argument], keys: Sequence[str]) -> pa.Table:
     """Partial aggregates of the batch's rows: FRAGMENT, the keys, ROWS, the partial columns."""
     names = [FRAGMENT, *keys]
+    rows, inputs = _prepared(pa.Table.from_batches([batch]), arguments)
     calls: dict[tuple[str, str], tuple[object, str, object]] = {("", "count_all"): ([], "count_all", None)}
-    for argument in arguments:
-        if argument.column is not None:
-            how = _HOW[argument.partial.kind]
-            calls[argument.column, how] = (argument.column, how, _options(argument.partial.kind))
-    made = pa.Table.from_batches([batch]).group_by(names, use_threads=False).aggregate(list(calls.values()))
+    for argument, column in inputs.items():
+        how = _HOW[argument.partial.kind]
+        calls[column, how] = (column, how, _options(argument.partial.kind))
+    made = rows.group_by(names, use_threads=False).aggregate(list(calls.values()))
+    for argument, column in inputs.items():
+        if argument.partial.kind is K.SUM and _may_overflow(rows[column]):
+            _refuse_overflow(rows, names, column)
     columns = {name: made[name] for name in names} | {ROWS: made["count_all"]}
-    return pa.table(columns | {a.partial.name: _column(made, a) for a in arguments})
+    return pa.table(columns | {a.partial.name: _column(made, a, inputs.get(a)) for a in arguments})
+
+
+def _prepared(rows: pa.Table, arguments: Sequence[Argument]) -> tuple[pa.Table, dict[Argument, str]]:
+    """The rows, with columns that Arrow can aggregate where it could not the arguments themselves, and the
+    column of each argument."""
+    inputs: dict[Argument, str] = {}
+    for argument in arguments:
+        if argument.column is None:
+            continue
+        name, column = argument.column, rows[argument.column]
+        if argument.partial.kind is K.SKETCH:
+            name = f"{argument.column}_entries"
+            rows = rows.append_column(name, sketch.entries(column.combine_chunks()))
+        elif argument.partial.kind in (K.MIN, K.MAX) and _has_nan(column):
+            name = f"{argument.column}_places"
+            if name not in rows.column_names:
+                rows = rows.append_column(name, _places(column.combine_chunks()))
+        inputs[argument] = name
+    return rows, inputs
+
+
+def _may_overflow(column: pa.ChunkedArray) -> bool:
+    if column.type != pa.int64() or column.null_count == len(column):
+        return False
+    ends = pc.min_max(column).as_py()
+    return bool(max(-ends["min"], ends["max"]) * len(column) >= LIMIT)
+
+
+def _refuse_overflow(rows: pa.Table, names: list[str], column: str) -> None:
+    """Arrow wraps a sum that leaves BIGINT; what Spark does is to stop."""
+    real = rows.set_column(
+        rows.column_names.index(column), column, rows[column].cast(pa.float64(), safe=False)
+    )
+    sums = real.group_by(names, use_threads=False).aggregate([(column, "sum")])[f"{column}_sum"]
+    if pc.max(pc.abs(sums)).as_py() >= LIMIT:
+        raise overflow()
+
+
+def _has_nan(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
+
+
+def _places(column: pa.Array) -> pa.Array:
+    """Numbers that have the order of the column's values, with NaN above all: Arrow passes NaN over."""
+    values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return pa.array(_flipped(bits), mask=column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _flipped(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of negative doubles the larger bits are the smaller number. Its own inverse."""
+    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+
+
+def _at_places(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    places = column.combine_chunks()
+    bits = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
+    missing = places.is_null().to_numpy(zero_copy_only=False)
+    return pa.chunked_array([pa.array(_flipped(bits).view(np.float64), mask=missing).cast(kind)])
 
 
 def _options(kind: PartialKind) -> pc.FunctionOptions:
-    if kind is K.COUNT:
+    if kind in (K.COUNT, K.SKETCH):
         return pc.CountOptions(mode="only_valid")
     return pc.VarianceOptions(ddof=0) if kind is K.M2 else _SOME
 
 
-def _column(made: pa.Table, argument: Argument) -> pa.ChunkedArray:
-    kind, column = argument.partial.kind, argument.column
+def _column(made: pa.Table, argument: Argument, column: str | None) -> pa.ChunkedArray:
+    kind = argument.partial.kind
     if column is None:
         return made["count_all"]
+    found = made[f"{column}_{_HOW[kind]}"]
+    if kind is K.SKETCH:
+        return pa.chunked_array([sketch.sketches(found.combine_chunks())])
     if kind is K.M2:
-        return pc.multiply(made[f"{column}_variance"], pc.cast(made[f"{column}_count"], pa.float64()))
-    return made[f"{column}_{_HOW[kind]}"]
-
-
-class Opening:
-    """The fragments of one bucket that are still open."""
-
-    def __init__(self, spec: TreeSpec, held: pa.Table | None = None) -> None:
-        self._spec = spec
-        self._edges = edge_classes(spec.queries)
-        self._held = [] if held is None else [held]
-        self._names = [FRAGMENT, *(key.name for key in spec.keys)]
-
-    def take(self, partials: pa.Table, watermark: int | None) -> int:
-        """Take the partials of a batch; `watermark` is that of the batch before. How many rows came too
-        late."""
-        ends = next_edges(partials[FRAGMENT].to_numpy(), self._edges)
-        late = 0
-        if watermark is not None and len(ends) and ends.min() <= watermark:
-            behind = ends <= watermark
-            late = int(pc.sum(partials.filter(pa.array(behind))[ROWS]).as_py())
-            partials = partials.filter(pa.array(~behind))
-        if partials.num_rows:
-            self._held.append(partials)
-        return late
-
-    def closed(self, watermark: int) -> pa.Table | None:
-        """The fragments that end at the watermark or before, each (fragment, key) once; no longer held."""
-        if not self._held:
-            return None
-        held = pa.concat_tables(self._held)
-        done = next_edges(held[FRAGMENT].to_numpy(), self._edges) <= watermark
-        if not done.any():
-            return None
-        left = held.filter(pa.array(~done))
-        self._held = [left] if left.num_rows else []
-        return self._merged(held.filter(pa.array(done))).drop_columns([ROWS])
-
-    def held(self) -> pa.Table | None:
-        """What is still open, put together: this is the state."""
-        if not self._held:
-            return None
-        self._held = [self._merged(pa.concat_tables(self._held))]
-        return self._held[0]
-
-    def _merged(self, table: pa.Table) -> pa.Table:
-        """Partials of equal fragment and key put together."""
-        calls = [(ROWS, "sum", None)]
-        calls += [(p.name, _MERGE[p.kind], _SOME) for p in self._spec.partials if p.kind in _MERGE]
-        made = table.group_by(self._names, use_threads=False).aggregate(calls)
-        columns = {name: made[name] for name in self._names} | {ROWS: made[f"{ROWS}_sum"]}
-        spreads = self._spreads(table, made)
-        for p in self._spec.partials:
-            columns[p.name] = made[f"{p.name}_{_MERGE[p.kind]}"] if p.kind in _MERGE else spreads[p.name]
-        return pa.table(columns)
-
-    def _spreads(self, table: pa.Table, made: pa.Table) -> dict[str, pa.Array]:
-        """Means and M2s of merged groups (Chan): the parts' own M2, and how far each part's mean is off."""
-        found: dict[str, pa.Array] = {}
-        partials = self._spec.partials
-        threes = {o.partials for q in self._spec.queries for o in q.outputs if len(o.partials) == 3}
-        if not threes:
-            return found
-        group, groups = self._group_of(table, made), made.num_rows
-        for count_at, mean_at, m2_at in sorted(threes):
-            n = _floats(table[partials[count_at].name])
-            mean, m2 = _floats(table[partials[mean_at].name]), _floats(table[partials[m2_at].name])
-            total = np.bincount(group, weights=n, minlength=groups)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                common = np.bincount(group, weights=n * mean, minlength=groups) / total
-            off = m2 + n * (mean - common[group]) ** 2
-            spread = np.bincount(group, weights=np.where(n > 0, off, 0.0), minlength=groups)
-            none = total == 0
-            found[partials[mean_at].name] = pa.array(common, mask=none)
-            found[partials[m2_at].name] = pa.array(spread, mask=none)
-        return found
-
-    def _group_of(self, table: pa.Table, made: pa.Table) -> NDArray[np.int64]:
-        """For every row of `table`, the row of `made` with the same fragment and key."""
-        both = pa.concat_tables([made.select(self._names), table.select(self._names)]).to_pandas()
-        number = both.groupby(self._names, sort=False, dropna=False).ngroup().to_numpy()
-        place = np.empty(made.num_rows, dtype=np.int64)
-        place[number[: made.num_rows]] = np.arange(made.num_rows)
-        found: NDArray[np.int64] = place[number[made.num_rows :]]
-        return found
-
-
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = pc.cast(pc.fill_null(column, 0), pa.float64()).to_numpy()
-    return values
+        return pc.multiply(found, pc.cast(made[f"{column}_count"], pa.float64()))
+    return found if column == argument.column else _at_places(found, ARROW[argument.partial.type])

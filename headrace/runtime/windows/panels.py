@@ -47,6 +47,10 @@ class Panel:
     full: bool = False
     """Every key has a row in every row of the panel, so the presence lane need not be looked at."""
 
+    def take(self, rows: Array) -> Panel:
+        blocks = {lane: tuple(a[rows] for a in block) for lane, block in self.blocks.items()}
+        return Panel(self.codes, len(rows), blocks, self.full)
+
 
 @dataclass(slots=True)
 class FragmentSource:
@@ -99,14 +103,19 @@ def panel_of(source: Source, low: int, high: int, lanes: Sequence[Lane]) -> Pane
     for lane in lanes:
         values = cells.block(lane)
         if full:
-            blocks[lane] = tuple(v.reshape(rows, width) for v in values)
+            blocks[lane] = tuple(_own(v).reshape(rows, width, *lane.tail) for v in values)
             continue
         block = lane.blank((rows, width))
         where = (cells.parts - low) * width + places
         for whole, value in zip(block, values, strict=True):
-            whole.reshape(-1)[where] = value
+            whole.reshape(-1, *lane.tail)[where] = value
         blocks[lane] = block
     return Panel(codes, rows, blocks, full)
+
+
+def _own(values: Array) -> Array:
+    """Not a view of the log, which moves its rows when late ones come between them."""
+    return values if values.base is None else values.copy()
 
 
 def _active(codes: Array, keys: int) -> tuple[Array, Array]:

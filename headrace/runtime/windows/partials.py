@@ -5,8 +5,9 @@ squares would leave nothing after the subtraction. An avg of INT shares the exac
 of INT cannot overflow; an avg of BIGINT takes a sum of doubles, because its BIGINT sum may overflow where the
 average does not.
 
-Not supported: approx_count_distinct. Spark has no aggregate whose partial result is a small sketch that numpy
-can merge (hll_sketch_agg gives a format of its own; bitmap_construct_agg takes 4 KiB a fragment and key).
+approx_count_distinct is a sketch of our own (sketch.py): Spark has no aggregate whose partial result is a
+small sketch that numpy can merge (hll_sketch_agg gives a format of its own; bitmap_construct_agg takes 4 KiB
+a fragment and key). Its SQL here is there for its name only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 from headrace.errors import NotSupported
 from headrace.plan.expr import AggregateCall, Cast, Expr
+from headrace.plan.functions import MERGEABLE
 from headrace.plan.types import DataType
 from headrace.runtime.sqltext import SparkWriter
 from headrace.runtime.windows.spec import Output, Partial, PartialKind
@@ -24,8 +26,7 @@ from headrace.runtime.windows.spec import Output, Partial, PartialKind
 T = DataType
 K = PartialKind
 _SQL = SparkWriter()
-_SPREADS = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
-SUPPORTED = frozenset({"count", "sum", "avg", "min", "max"}) | _SPREADS
+SUPPORTED = MERGEABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ def _parts(call: AggregateCall) -> list[tuple[PartialKind, DataType, str]]:
     arg, function = call.arg, call.function
     if function == "count" or arg is None:
         return [(K.COUNT, T.BIGINT, _SQL.aggregate(call))]
+    if function == "approx_count_distinct":
+        return [(K.SKETCH, T.STRING, _SQL.aggregate(call))]
     if function in ("min", "max"):
         return [(K(function), call.type, _SQL.aggregate(call))]
     if function == "sum":

@@ -18,9 +18,25 @@ BEGINNING = -(2**62)
 
 
 def next_window(query: QuerySpec, watermark: int | None) -> int:
-    """The number of the first window that is still to be given."""
-    after = query.first_after(BEGINNING if watermark is None else watermark)
-    return after if query.valid_from is None else max(after, -(-query.valid_from // query.slide))
+    """The number of the first window that is still to be given when the watermark is there."""
+    window = query.first_after(BEGINNING if watermark is None else watermark)
+    return window if query.valid_from is None else max(window, -(-query.valid_from // query.slide))
+
+
+class Horizon:
+    """Where the first window starts that any query is still to give, for all queries at once."""
+
+    def __init__(self, queries: tuple[QuerySpec, ...]) -> None:
+        self._ranges = np.array([q.range for q in queries], np.int64)
+        self._slides = np.array([q.slide for q in queries], np.int64)
+        self._floors = np.array([next_window(q, None) for q in queries], np.int64)
+
+    def at(self, watermark: int) -> int:
+        """No window that is still to be given starts before this."""
+        if not len(self._ranges):
+            return watermark
+        windows = np.maximum((watermark - self._ranges) // self._slides + 1, self._floors)
+        return int((windows * self._slides).min())
 
 
 def first_window(query: QuerySpec, starts: Array, window: int) -> int | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -29,6 +30,11 @@ from headrace.runtime.windows.panels import Cells, Panel, Source, panel_of, stan
 TILE = 64
 DIRECT = 4
 """Windows of at most so many parts are merged part by part: their tiles would be too small."""
+
+
+def tile_size(length: int) -> int:
+    """Of the tiles that windows of so many parts are cut into."""
+    return min(TILE, 1 << (length.bit_length() - 1))
 
 
 @dataclass(slots=True)
@@ -51,6 +57,7 @@ class _Tile:
         return self.suffixes[lane]
 
 
+Rows = Array | slice
 Total = tuple[Array, dict[Lane, Block]]
 """Keys, and one row of each lane."""
 
@@ -66,6 +73,15 @@ class _Term:
     """Where its keys stand among those of all terms; None: they are the same."""
 
 
+@dataclass(slots=True)
+class _Stretch:
+    """Rows low..high - 1 of a panel, and what they are made of."""
+
+    low: int
+    high: int
+    terms: list[_Term]
+
+
 class Scale:
     """A series cut into tiles of one size."""
 
@@ -73,7 +89,7 @@ class Scale:
         self.source, self.size, self.lanes = source, tile, lanes
         self._tiles: dict[int, _Tile] = {}
         self.closed = 0
-        """Parts before this one will not change any more."""
+        """Parts before this one are over."""
         self._above: Series | None = None
         self._totals: dict[int, Total] = {}
         self._middles: dict[tuple[int, int], Panel] = {}
@@ -101,6 +117,16 @@ class Scale:
         if self._above is not None:
             self._above.forget(before // self.size)
 
+    def touch(self, parts: Array) -> None:
+        """These parts have changed: forget what they are in. The rest stays."""
+        numbers = np.unique(parts // self.size)
+        for number in numbers.tolist():
+            self._tiles.pop(number, None)
+            self._totals.pop(number, None)
+        self._middles = {}
+        if self._above is not None:
+            self._above.touch(numbers)
+
     def total(self, number: int) -> Total:
         """The fold of a whole tile. It is kept, and a tile that was made only for it is not."""
         if number not in self._totals:
@@ -120,22 +146,27 @@ class Scale:
 
     def windows(self, first: int, count: int, length: int, lanes: Sequence[Lane]) -> Panel:
         """The windows of `length` parts that start at parts first..first + count - 1."""
+        stretches = []
+        for low, high in self._cuts(first, count, length):
+            head, last = low // self.size, (low + length - 1) // self.size
+            opens, closes = low - head * self.size, low + length - 1 - last * self.size
+            begin, end = slice(opens, opens + high - low), slice(closes, closes + high - low)
+            stretches.append(_Stretch(low - first, high - first, self._terms(head, last, begin, end)))
+        return _panel(stretches, count, lanes)
+
+    def scattered(self, firsts: Array, lengths: Array, lanes: Sequence[Lane]) -> Panel:
+        """Row k: the window of lengths[k] parts that starts at part firsts[k]."""
+        lasts = firsts + lengths - 1
+        heads, tails = firsts // self.size, lasts // self.size
+        fresh = np.ones(len(firsts), np.bool_)
+        fresh[1:] = (heads[1:] != heads[:-1]) | (tails[1:] != tails[:-1])
+        cuts = [*np.flatnonzero(fresh).tolist(), len(firsts)]
+        opens, closes = firsts - heads * self.size, lasts - tails * self.size
         stretches = [
-            (low, high, self._terms(low, high, length)) for low, high in self._cuts(first, count, length)
+            _Stretch(a, b, self._terms(int(heads[a]), int(tails[a]), opens[a:b], closes[a:b]))
+            for a, b in pairwise(cuts)
         ]
-        codes, same = union([term.codes for _, _, terms in stretches for term in terms])
-        if not same:
-            for _, _, terms in stretches:
-                for term in terms:
-                    term.spread = standing(term.codes, codes)
-        full = same and all(any(t.full for t in terms) for _, _, terms in stretches) and len(codes) > 0
-        blocks = {lane: lane.empty((count, len(codes))) for lane in lanes if lane is not PRESENCE or not full}
-        for low, high, terms in stretches:
-            for lane, block in blocks.items():
-                _fold_terms(lane, terms, len(codes), tuple(a[low - first : high - first] for a in block))
-        if full:
-            blocks[PRESENCE] = (np.broadcast_to(np.True_, (count, len(codes))),)
-        return Panel(codes, count, blocks, full)
+        return _panel(stretches, len(firsts), lanes)
 
     def _cuts(self, first: int, count: int, length: int) -> Iterator[tuple[int, int]]:
         """Stretches of windows that start in one tile and end in one tile."""
@@ -148,20 +179,19 @@ class Scale:
             yield low, high
             low = high
 
-    def _terms(self, low: int, high: int, length: int) -> list[_Term]:
-        head, last = low // self.size, (low + length - 1) // self.size
-        terms = [self._rows(head, low, high, suffix=True)]
+    def _terms(self, head: int, last: int, opens: Rows, closes: Rows) -> list[_Term]:
+        """What windows are made of that start in tile `head` and end in tile `last`, at these rows."""
+        terms = [self._rows(head, opens, suffix=True)]
         between = last - head - 1
         if between > 0:
             terms.append(self._between(head + 1, between))
         if last > head:
-            terms.append(self._rows(last, low + length - 1, high + length - 1, suffix=False))
+            terms.append(self._rows(last, closes, suffix=False))
         # Time without rows adds nothing; leaving it out keeps the keys of what is left the same.
         return [term for term in terms if len(term.codes)] or terms[:1]
 
-    def _rows(self, number: int, low: int, high: int, *, suffix: bool) -> _Term:
-        tile, base = self.tile(number), number * self.size
-        rows = slice(low - base, high - base)
+    def _rows(self, number: int, rows: Rows, *, suffix: bool) -> _Term:
+        tile = self.tile(number)
         fold = tile.suffix if suffix else tile.prefix
         return _Term(tile.parts.codes, tile.parts.full, lambda lane: tuple(a[rows] for a in fold(lane)))
 
@@ -174,6 +204,22 @@ class Scale:
             panel = self._middles[tile, count] = self.above().windows(tile, 1, count, self.lanes)
         blocks = panel.blocks
         return _Term(panel.codes, panel.full, lambda lane: blocks[lane])
+
+
+def _panel(stretches: list[_Stretch], count: int, lanes: Sequence[Lane]) -> Panel:
+    codes, same = union([term.codes for stretch in stretches for term in stretch.terms])
+    if not same:
+        for stretch in stretches:
+            for term in stretch.terms:
+                term.spread = standing(term.codes, codes)
+    full = same and all(any(t.full for t in s.terms) for s in stretches) and len(codes) > 0
+    blocks = {lane: lane.empty((count, len(codes))) for lane in lanes if lane is not PRESENCE or not full}
+    for stretch in stretches:
+        for lane, block in blocks.items():
+            _fold_terms(lane, stretch.terms, len(codes), tuple(a[stretch.low : stretch.high] for a in block))
+    if full:
+        blocks[PRESENCE] = (np.broadcast_to(np.True_, (count, len(codes))),)
+    return Panel(codes, count, blocks, full)
 
 
 def _last_row(block: Block) -> Block:
@@ -198,20 +244,32 @@ class Series:
     def __init__(self, source: Source, lanes: tuple[Lane, ...]) -> None:
         self.source, self.lanes = source, lanes
         self._scales: dict[int, Scale] = {}
-        self._closed = 0
+        self.closed = 0
+        """Parts before this one are over; a late fragment may still `touch` them."""
 
     def close(self, parts: int) -> None:
-        self._closed = parts
+        self.closed = parts
+
+    def touch(self, parts: Array) -> None:
+        """These parts have changed."""
+        for scale in self._scales.values():
+            scale.touch(parts)
 
     def windows(self, first: int, count: int, length: int, lanes: Sequence[Lane]) -> Panel:
         if length <= DIRECT:
             return self._direct(first, count, length, lanes)
-        size = min(TILE, 1 << (length.bit_length() - 1))
+        return self._scale(tile_size(length)).windows(first, count, length, lanes)
+
+    def scattered(self, firsts: Array, lengths: Array, size: int, lanes: Sequence[Lane]) -> Panel:
+        """Windows of any starts; `size` is the tile size of all the lengths."""
+        return self._scale(size).scattered(firsts, lengths, lanes)
+
+    def _scale(self, size: int) -> Scale:
         scale = self._scales.get(size)
         if scale is None:
             scale = self._scales[size] = Scale(self.source, size, self.lanes)
-        scale.closed = self._closed
-        return scale.windows(first, count, length, lanes)
+        scale.closed = self.closed
+        return scale
 
     def _direct(self, first: int, count: int, length: int, lanes: Sequence[Lane]) -> Panel:
         parts = panel_of(self.source, first, first + count + length - 1, lanes)

@@ -29,6 +29,8 @@ class PartialKind(StrEnum):
     """With COUNT and M2 of the same argument: merged by Chan's formula."""
     M2 = "m2"
     """Sum of squared differences from the mean."""
+    SKETCH = "sketch"
+    """The bytes of sketch.py: how many distinct values. Its type says nothing; it travels as binary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Output:
     function: str
     """Of plan.functions.AGGREGATES."""
     partials: tuple[int, ...]
-    """Positions in TreeSpec.partials: (count,), (sum,), (sum, count), (min,), (count, mean, m2)."""
+    """Positions in TreeSpec.partials: (count,), (sum,), (sum, count), (min,), (count, mean, m2),
+    (sketch,)."""
     type: DataType
 
 
@@ -59,8 +62,6 @@ class QuerySpec:
     outputs: tuple[Output, ...]
     valid_from: int | None = None
     """Windows that start before this instant are not given. None: all are."""
-    after: int | None = None
-    """Windows that end at this instant or before are not given. None: all are."""
     keys: tuple[int, ...] | None = None
     """Which of TreeSpec.keys the query groups by; fragments that differ in others are put together. None:
     all, in their order."""
@@ -130,7 +131,6 @@ def _query_to_data(query: QuerySpec) -> dict[str, Any]:
         "slide": query.slide,
         "outputs": [[o.name, o.function, list(o.partials), o.type] for o in query.outputs],
         "valid_from": query.valid_from,
-        "after": query.after,
         "keys": None if query.keys is None else list(query.keys),
         "present": query.present,
     }
@@ -140,6 +140,4 @@ def _query_from_data(data: dict[str, Any]) -> QuerySpec:
     outputs = tuple(Output(n, f, tuple(p), DataType(t)) for n, f, p, t in data["outputs"])
     keys = None if data["keys"] is None else tuple(data["keys"])
     size, slide = data["range"], data["slide"]
-    return QuerySpec(
-        data["id"], size, slide, outputs, data["valid_from"], data["after"], keys, data["present"]
-    )
+    return QuerySpec(data["id"], size, slide, outputs, data["valid_from"], keys, data["present"])

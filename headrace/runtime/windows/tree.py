@@ -27,7 +27,6 @@ class Validity:
 
     id: str
     start: int | None = None
-    after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,6 @@ def _query(
         window.slide,
         tuple(o for o in outputs if o.name != _PRESENT),
         None if valid is None else valid.start,
-        None if valid is None else valid.after,
         None if len(places) == len(shape.keys) else places,
         counted,
     )

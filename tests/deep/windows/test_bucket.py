@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import EngineError, InternalError
+from headrace.errors import EngineError
 from headrace.plan.types import Column, DataType
 from headrace.runtime.windows import Bucket, Span, TreeSpec, scan, valid_from
 from tests.unit.runtime.windows.plain import (
@@ -244,13 +244,15 @@ def at_five(rows: list[Row], spec: TreeSpec, made: dict[str, tuple[str, str]]) -
     return fragments([(row.time // 5 * 5, row) for row in rows], spec, made)
 
 
-def test_a_late_fragment_is_refused() -> None:
+def test_a_late_fragment_counts_in_the_windows_that_are_open() -> None:
     spec, made = tree([Query(10, 5, (call("count"),))], ())
     bucket = Bucket(spec)
+    bucket.push(at_five([Row(96, (), {})], spec, made))
     list(bucket.advance(100))
-    bucket.push(at_five([Row(100, (), {})], spec, made))
-    with pytest.raises(InternalError, match="came after the watermark 100"):
-        bucket.push(at_five([Row(94, (), {})], spec, made))
+    bucket.push(at_five([Row(94, (), {}), Row(95, (), {}), Row(99, (), {})], spec, made))
+    ((_, batch),) = bucket.advance(110)
+    assert batch["window_start"].cast(pa.int64()).to_pylist() == [95]
+    assert batch["o0"].to_pylist() == [3]
 
 
 def test_a_sum_that_does_not_fit_stops_the_job() -> None:

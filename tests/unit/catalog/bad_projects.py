@@ -164,6 +164,16 @@ SHAPE = [
     Bad("rows is text", stream("{kind: generator, rows: ▶'100'}"), "must be a whole number"),
     Bad("rows is a fraction", stream("{kind: generator, rows: ▶1.5}"), "must be a whole number, not 1.5"),
     Bad("rate is true", STREAM + "    rate: ▶true\n", "streams.plugs.rate must be a number, not true"),
+    Bad(
+        "distinct is 0",
+        STREAM + "    distinct: {value: ▶0}\n",
+        "streams.plugs.distinct.value must be at least 1, not 0",
+    ),
+    Bad(
+        "distinct is text",
+        STREAM + "    distinct: {value: ▶many}\n",
+        'streams.plugs.distinct.value must be a whole number, not "many"',
+    ),
     Bad("rate is 0", STREAM + "    rate: ▶0\n", "streams.plugs.rate must be more than 0, not 0"),
     Bad("duration", STREAM + "    watermark: ▶5 moons\n", '"5 moons" is not a duration like "5 minutes"'),
     Bad("fine duration", STREAM + "    watermark: ▶0.1 us\n", "finer than a microsecond"),

@@ -33,6 +33,12 @@ TIMES = [
         "columns here: a",
     ),
     Bad(
+        "distinct column",
+        STREAM + "    distinct: {▶hose: 2}\n",
+        'stream "plugs" has no column "hose"',
+        "columns here: k, ts, v",
+    ),
+    Bad(
         "rate columns",
         stream("{kind: rate}").replace("columns", "▶columns"),
         "not those of the rate source",

@@ -104,7 +104,11 @@ def _use(monkeypatch: pytest.MonkeyPatch, executor: FakeExecutor, *, hurry: bool
     """Run on the fake engine; in a hurry, without waiting between two looks at it."""
 
     def make(
-        project: Project, placed: PlacedPlan, environ: Mapping[str, str], on_rows: session.OnRows
+        project: Project,
+        placed: PlacedPlan,
+        environ: Mapping[str, str],
+        on_rows: session.OnRows,
+        plan_of: session.PlanOf,
     ) -> Executor:
         return executor
 
@@ -118,11 +122,12 @@ FINITE = ("--only", "counts", "--only", "high")
 
 def test_run_drains_and_sums_up(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_project(tmp_path / "p")
-    _use(monkeypatch, FakeExecutor({"counts": Script(batches=2, rows=1000, results=20, late=3)}))
+    tree = call(capsys, "plan", folder, "--json").json["sharing"]["trees"][0]["tree"]
+    _use(monkeypatch, FakeExecutor({tree: Script(batches=2, rows=1000, results=20, late=3)}))
     done = call(capsys, "run", folder, "--drain", *FINITE)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert " ".join(lines[1].split()) == "counts finished 1 2,000 40 6 0.0 s 100%"
+    assert " ".join(lines[1].split()) == f"counts finished 1 2,000 40 6 0.0 s 100% {tree}"
     assert lines[-1].endswith("2 finished; 2,300 rows in, 70 rows out, 6 late")
     assert "counts: finished, 2,000 rows in, 40 rows out, 6 late" in done.err
     rows = call(capsys, "queries", folder, "--json").json

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from headrace.cli.live import LiveView, PlainView, SilentView, most_telling, run_table, view
@@ -90,3 +92,25 @@ def test_what_is_shown_when_not_all_fits() -> None:
     assert [r["job"] for r in most_telling(rows, 3)] == ["q2", "q4", "q5"]
     assert [r["job"] for r in most_telling(rows, 4)] == ["q0", "q2", "q4", "q5"]
     assert len(most_telling(rows, 99)) == 6
+
+
+def test_the_tree_of_a_query_is_shown_where_there_is_one() -> None:
+    console, file = _console(terminal=False)
+    console.width = 140
+    added = replace(RUNNING, valid_from=60_000_000)
+    rows = job_rows(
+        Snapshot((Watched("q0", "local", added, "tree-1"), Watched("q1", "local", FINISHED)), 1.0)
+    )
+    console.print(run_table(rows, bars=False))
+    head, first, second = (" ".join(line.split()) for line in file.getvalue().splitlines())
+    assert head.endswith("lag read tree")
+    assert first.endswith("25% tree-1 valid from 1970-01-01 00:01:00")
+    assert "tree" not in second
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_notes_are_shown_at_once(terminal: bool) -> None:
+    console, file = _console(terminal=terminal)
+    with view(console, quiet=False) as shown:
+        shown.note("new runs in tree-1 with a")
+        assert "new runs in tree-1 with a\n" in file.getvalue()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.main import app
-from headrace.state.store import Store
+from headrace.state.store import Seen, Store
 from tests.unit.cli.entry import PROJECT, call, make_project, spawn
 
 Capture = pytest.CaptureFixture[str]
@@ -24,9 +24,9 @@ def test_every_command_of_the_issue_is_there(capsys: Capture) -> None:
     done = call(capsys, "--help")
     assert done.code == 0
     project = ("init", "doctor", "check", "plan", "explain", "run", "queries", "results", "reference")
-    for name in (*project, "solve", "experiment"):
+    for name in (*project, "add", "drop", "calibrate", "solve", "experiment"):
         assert name in done.out
-    assert len(app.registered_commands) == 11
+    assert len(app.registered_commands) == 14
 
 
 def test_a_fresh_project_checks_and_plans(tmp_path: Path, capsys: Capture) -> None:
@@ -82,24 +82,28 @@ def test_no_project_here(tmp_path: Path) -> None:
 def test_plan_prints_steps_and_plans(tmp_path: Path, capsys: Capture) -> None:
     folder = make_project(tmp_path / "p")
     text = call(capsys, "plan", folder).out
-    assert "start counts on local  reads s, gives json" in text
-    assert "range 10s, slide 5s" in text
+    assert "start tree-" in text.splitlines()[0]
+    assert "  counts: range 10s, slide 5s give (count(*)" in text
     brief = call(capsys, "plan", folder, "--brief", "--only", "high", "--only", "beats").out
-    assert brief.splitlines() == [
+    assert brief.splitlines()[:2] == [
         "start high on local  reads s, gives parquet",
         "start beats on local  reads endless, gives parquet",
     ]
+    assert "Stream" not in brief
     assert not (folder / ".headrace").exists()
 
 
 def test_plan_as_data(tmp_path: Path, capsys: Capture) -> None:
     data = call(capsys, "plan", make_project(tmp_path / "p"), "--json").json
-    assert data["steps"] == [f"start {q} on local" for q in ("counts", "high", "shown", "beats")]
-    counts = data["jobs"][0]
-    assert [line["operator"] for line in counts["plan"]][:3] == ["Stream", "Window", "Aggregate"]
-    assert counts["plan"][1]["inputs"] == ["n0"]
+    tree, *jobs = data["steps"]
+    (woven,) = data["sharing"]["trees"]
+    assert tree == f"start {woven['tree']} on local for 1 query"
+    assert jobs == [f"start {q} on local" for q in ("high", "shown", "beats")]
+    (counts,) = woven["queries"]
+    assert (counts["query"], counts["sink"]) == ("counts", "json")
     assert counts["results"] == str((tmp_path / "p" / "results" / "counts").resolve())
-    assert data["jobs"][2]["results"] == ""
+    assert data["jobs"][0]["plan"][1]["inputs"] == ["n0"]
+    assert data["jobs"][1]["results"] == ""
 
 
 def test_explain_writes_pictures(tmp_path: Path, capsys: Capture) -> None:
@@ -169,13 +173,12 @@ def test_queries_after_a_run(tmp_path: Path, capsys: Capture) -> None:
     (folder / ".headrace").mkdir()
     with Store(folder / ".headrace" / "state.db") as store:
         store.want("high", "high", "local", "f", "drained", "2024-05-01T12:00:00.000+00:00")
-        store.observe(
-            "high", "failed", 4, 1234, 56, 7, None, "no room\nat all", "2024-05-01T12:00:09.000+00:00"
-        )
+        seen = Seen("high", "failed", 4, 1234, 56, 7, None, "no room\nat all")
+        store.observe([seen], "2024-05-01T12:00:09.000+00:00")
     row = call(capsys, "queries", folder, "--json").json[1]
     assert (row["observed"], row["batch"], row["output_rows"], row["late_rows"]) == ("failed", 4, 56, 7)
     line = call(capsys, "queries", folder).out.splitlines()[2]
-    assert " ".join(line.split()) == "high local parquet failed: no room 4 56 7 2024-05-01 12:00:09"
+    assert " ".join(line.split()) == "high local parquet failed: no room 4 56 7 2024-05-01 12:00:09 file"
 
 
 def test_doctor_tells_what_was_found(tmp_path: Path, capsys: Capture) -> None:

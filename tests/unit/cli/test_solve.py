@@ -156,17 +156,19 @@ queries:
 """
     folder = make_project(tmp_path / "p", text)
     shown = call(capsys, "plan", folder, "--svg", tmp_path / "p.svg").out.splitlines()
-    # 100 rows/s once instead of twice; 6 fragments every 10 s and 30 every minute instead of 5.
-    head = "sharing: 2 queries in 1 tree, 0 with a tree of their own, 1 in none"
-    assert f"{head}; 101.1 operations/s instead of 200.683 (50% less)" in shown
-    assert "  slow: range 300s, slide 60s give (max(v))" in shown
-    assert "raw not shared: it has no window aggregate" in shown
-    assert any("does not run trees yet" in line for line in shown)
-    assert "tree t0 on local: 2 queries" in (tmp_path / "p.svg").read_text()
-    told = call(capsys, "explain", "fast", folder).out
-    assert "could share tree t0 on local with slow" in told
-    assert "in the tree this query saves 99.5833 operations/s" in told
-    assert "not shared: it has no window aggregate" in call(capsys, "explain", "raw", folder).out
     data = call(capsys, "plan", folder, "--json").json["sharing"]
+    tree = data["trees"][0]["tree"]
+    assert f"start {tree} on local for 2 queries  reads s" in shown
+    assert "start raw on local  reads s, gives parquet" in shown
+    head = "sharing: 2 queries in 1 tree, 0 with a tree of their own, 1 in none"
+    assert any(line.startswith(f"{head}; {data['cost']:.3g} cores instead of") for line in shown)
+    assert "    slow: range 300s, slide 60s give (max(v))" in shown
+    assert "raw not shared: it has no window aggregate" in shown
+    assert f"tree {tree} on local: 2 queries" in (tmp_path / "p.svg").read_text()
+    told = call(capsys, "explain", "fast", folder).out
+    assert f"tree {tree} on local, with slow" in told
+    assert "scan: one read of s for 2 queries" in told
+    assert "in the tree this query saves" in told
+    assert "not shared: it has no window aggregate" in call(capsys, "explain", "raw", folder).out
     assert [q["query"] for q in data["trees"][0]["queries"]] == ["fast", "slow"]
     assert data["trees"][0]["edge_rate"] == "1/10"

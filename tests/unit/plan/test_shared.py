@@ -8,16 +8,16 @@ from fractions import Fraction
 import pytest
 
 from headrace.errors import InternalError
-from headrace.plan.logical import Aggregate, Filter, LogicalPlan, TableJoin, WindowSpec
+from headrace.plan.logical import Aggregate, Filter, LogicalPlan, TableJoin, Window, WindowSpec
+from headrace.plan.placed import TreeMember
 from headrace.plan.shared import (
-    Member,
     NotShared,
     SharedPlan,
     Tree,
     format_rows,
     format_shared,
+    format_tree,
     own_edge_rate,
-    own_operations,
     unmergeable,
 )
 from headrace.plan.types import Schema
@@ -46,43 +46,50 @@ def counted(
     return Aggregate(opened, columns(opened, *keys), (("x", agg(function, col(opened, "v"))),))
 
 
-def tree(*members: Member, **changes: object) -> Tree:
+def member(query: str, aggregate: Aggregate | None = None) -> TreeMember:
+    found = aggregate or counted()
+    return TreeMember(query, found, found)
+
+
+def tree(*members: TreeMember, **changes: object) -> Tree:
     rate = Fraction(1, 10)
-    made = Tree("local", (Member("a", counted()), Member("b", counted(ODD))), rate, rate, 7.0, 9.0)
+    made = Tree("local", (member("a"), member("b", counted(ODD))), rate, rate, 7.0, 9.0, 11.0)
     return replace(made, **({"members": members} if members else {}), **changes)  # type: ignore[arg-type]
 
 
 def test_a_tree_knows_what_its_members_share() -> None:
     made = tree()
     assert made.queries == ("a", "b")
-    assert (made.rows.stream, made.rows.time, made.rows.input) == ("readings", "ts", HOT)
-    assert [member.spec for member in made.members] == [TEN, ODD]
+    assert (made.stream, made.shape.time, made.shape.rows) == ("readings", "ts", HOT)
+    assert not any(made.rolled_up(one) for one in made.members)
 
 
 def test_names_and_order_of_keys_do_not_matter() -> None:
     first = counted(keys=("k", "s"))
     opened = window(HOT)
     other = Aggregate(opened, columns(opened, "s", kay="k"), first.aggregates)
-    assert Member("a", first).rows == Member("b", other).rows
+    assert (
+        tree(member("a", first), member("b", other)).shape
+        == tree(member("a", first), member("c", first)).shape
+    )
+
+
+def test_filters_and_keys_may_differ() -> None:
+    """What all have in common stays with the tree, the rest with the member."""
+    made = tree(member("a"), member("b", counted(rows=READINGS, keys=("k", "s"))))
+    first, second = made.members
+    assert made.shape.rows == READINGS
+    assert (made.shape.where(first), made.shape.where(second)) == ((HOT.predicate,), ())
+    assert (made.rolled_up(first), made.rolled_up(second)) == (True, False)
+    assert made.shape.spread == (col(READINGS, "k"),)
 
 
 WATERMARK = replace(READINGS, watermark=9 * SECOND)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        counted(rows=READINGS),
-        counted(rows=Filter(READINGS, call(">", col(READINGS, "v"), lit(3.5)))),
-        counted(rows=Filter(WATERMARK, HOT.predicate)),
-        counted(keys=()),
-        counted(keys=("k", "s")),
-    ],
-    ids=["no filter", "another filter", "another watermark", "no keys", "more keys"],
-)
-def test_members_that_differ_are_refused(other: Aggregate) -> None:
-    with pytest.raises(InternalError, match="a, b do not read the same rows by the same keys"):
-        tree(Member("a", counted()), Member("b", other))
+def test_other_rows_are_refused() -> None:
+    with pytest.raises(InternalError, match="a, b do not read the same rows"):
+        tree(member("a"), member("b", counted(rows=Filter(WATERMARK, HOT.predicate))))
 
 
 _LOW = {"edge_rate": Fraction(1, 20), "edge_rate_low": Fraction(1, 20)}
@@ -93,15 +100,16 @@ _HIGH = {"edge_rate": Fraction(21, 100), "edge_rate_low": Fraction(21, 100)}
     ("changes", "says"),
     [
         ({"members": ()}, "wrong members"),
-        ({"members": (Member("a", counted()),) * 2}, "wrong members"),
+        ({"members": (member("a"),) * 2}, "wrong members"),
         ({"alone": "because"}, "a reason is given exactly"),
-        ({"members": (Member("a", counted()),)}, "a reason is given exactly"),
+        ({"members": (member("a"),)}, "a reason is given exactly"),
         (_LOW, "too few"),
         (_HIGH, "too many"),
         ({"edge_rate_low": Fraction(1, 5)}, "too few"),
-        ({"cost": 0.0}, "a cost of 0"),
-        ({"cost": float("nan")}, "a cost of nan"),
-        ({"unshared_cost": float("inf")}, "inf unshared"),
+        ({"cost": 0.0}, "costs of .0.0"),
+        ({"cost": float("nan")}, "costs of .nan"),
+        ({"unshared_cost": float("inf")}, "costs of .7.0, inf"),
+        ({"plain_cost": -1.0}, "costs of .7.0, 9.0, -1.0"),
     ],
 )
 def test_wrong_trees_are_refused(changes: dict[str, object], says: str) -> None:
@@ -136,8 +144,9 @@ def _ends() -> Aggregate:
 )
 def test_aggregates_that_can_be_in_no_tree(aggregate: Aggregate, says: str) -> None:
     assert unmergeable(aggregate) == says
-    with pytest.raises(InternalError, match="cannot be in a tree"):
-        Member("q", aggregate)
+    if isinstance(aggregate.input, Window):
+        with pytest.raises(InternalError, match="cannot be in a tree"):
+            tree(member("q", aggregate), alone="x")
 
 
 def test_every_query_stands_in_one_place() -> None:
@@ -146,7 +155,7 @@ def test_every_query_stands_in_one_place() -> None:
     with pytest.raises(InternalError, match="without a reason"):
         SharedPlan((), (NotShared("b", ""),))
     plan = SharedPlan((tree(),), (NotShared("c", "x"),))
-    assert (plan.cost, plan.unshared_cost) == (7.0, 9.0)
+    assert (plan.cost, plan.unshared_cost, plan.plain_cost) == (7.0, 9.0, 11.0)
     assert plan.tree_of("b") == tree() and plan.tree_of("c") is None
 
 
@@ -156,9 +165,6 @@ def test_figures_of_one_query_by_walking_along_time(length: int, slide: int) -> 
     opened = range(0, horizon, slide)
     edges = sorted({t for start in opened for t in (start, start + length) if t < horizon})
     spec = WindowSpec(length * SECOND, slide * SECOND)
-    inside = [sum(1 for e in edges if start <= e < start + length) for start in (slide * 400, slide * 401)]
-    assert inside[0] == inside[1]
-    assert own_operations(spec) == Fraction(inside[0], slide)
     middle = [e for e in edges if 400 * slide <= e < 500 * slide]
     assert own_edge_rate(spec) == Fraction(len(middle), 100 * slide)
 
@@ -171,10 +177,10 @@ def test_rows_in_short() -> None:
 
 
 TEXT = """\
-t0 := Tree on local: readings where v > 2.5 by (k)  edges 0.1/s, cost 7/s instead of 9/s
+t0 := Tree on local: readings where v > 2.5 by (k)  edges 0.1/s, 7 cores instead of 9
   a: range 60s, slide 10s give (sum(v))
   b: range 50s, slide 20s give (sum(v))
-t1 := Tree on edge: readings by ()  edges at most 0.1/s, cost 3/s, alone: no partner
+t1 := Tree on edge: readings by ()  edges at most 0.1/s, 3 cores, alone: no partner
   c: range 60s, slide 10s give (max(v))
 d not shared: it has no window aggregate"""
 
@@ -182,12 +188,26 @@ d not shared: it has no window aggregate"""
 def test_the_text_is_stable() -> None:
     alone = Tree(
         "edge",
-        (Member("c", counted(rows=READINGS, keys=(), function="max")),),
+        (member("c", counted(rows=READINGS, keys=(), function="max")),),
         Fraction(1, 10),
         Fraction(1, 11),
         3.0,
         3.0,
+        4.0,
         "no partner",
     )
     plan = SharedPlan((tree(), alone), (NotShared("d", "it has no window aggregate"),))
     assert format_shared(plan) == TEXT
+
+
+MIXED = """\
+x := Tree on local: readings by (k, s), spread by (k)  edges 0.1/s, 7 cores instead of 9
+  a: range 60s, slide 10s give (sum(v)) where v > 2.5 rolled up to (k)
+  b: range 60s, slide 10s give (sum(v))"""
+
+
+def test_the_text_tells_filters_and_keys_of_members() -> None:
+    made = tree(member("a"), member("b", counted(rows=READINGS, keys=("k", "s"))))
+    assert format_tree("x", made) == MIXED
+    total = counted(rows=READINGS, keys=())
+    assert ", all in one bucket  edges" in format_tree("x", tree(member("a"), member("b", total)))

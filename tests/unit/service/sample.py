@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,9 +21,10 @@ from headrace.catalog.model import (
     Stream,
 )
 from headrace.plan.expr import AggregateCall, ColumnRef
-from headrace.plan.logical import Aggregate, StreamScan, Window, WindowSpec
-from headrace.plan.placed import Job, PlacedPlan
+from headrace.plan.logical import Aggregate, LogicalPlan, StreamScan, Window, WindowSpec
+from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, shape_of
 from headrace.plan.types import DataType
+from headrace.service.deployment import Planner
 
 COLUMNS = {"ts": DataType.TIMESTAMP, "k": DataType.INT, "v": DataType.DOUBLE}
 
@@ -72,6 +74,55 @@ def counted(over: str = "files", minutes: int = 5) -> Aggregate:
 
 def placed(found: Project, minutes: int = 5) -> PlacedPlan:
     return PlacedPlan(tuple(Job(n, n, "local", counted(minutes=minutes)) for n in found.queries))
+
+
+def only_jobs(minutes: int = 5) -> Planner:
+    """Every query as the same job, and no trees."""
+
+    def plan_query(found: Project, query: Query) -> Job:
+        return Job(query.name, query.name, query.site, counted(minutes=minutes))
+
+    def place(found: Project, names: Sequence[str], taken: Collection[str]) -> PlacedPlan:
+        return PlacedPlan(tuple(plan_query(found, found.queries[name]) for name in names))
+
+    return Planner(plan_query, lambda found, query: "no trees here", place, lambda *_: None)
+
+
+def query(name: str, sql: str = "5", sink: Sink | None = None) -> Query:
+    """For `weaver`: the SQL is the range in minutes, or `alone` for a query that can be in no tree."""
+    return Query(name=name, sql=sql, sink=sink or Sink())
+
+
+def _plan(sql: str) -> LogicalPlan:
+    return scan() if sql == "alone" else counted(minutes=int(sql))
+
+
+def _member(found: Project, query: Query) -> TreeMember | str:
+    plan = _plan(query.sql)
+    return TreeMember(query.name, plan, plan) if isinstance(plan, Aggregate) else "it has no window"
+
+
+def _place(found: Project, names: Sequence[str], taken: Collection[str]) -> PlacedPlan:
+    """At most three to a tree."""
+    parts = [(name, _member(found, found.queries[name])) for name in names]
+    members = [part for _, part in parts if isinstance(part, TreeMember)]
+    jobs = tuple(Job(name, name, "local", _plan("alone")) for name, part in parts if isinstance(part, str))
+    free = (f"tree-{number}" for number in range(1, 99) if f"tree-{number}" not in taken)
+    groups = [tuple(members[i : i + 3]) for i in range(0, len(members), 3)]
+    return PlacedPlan(jobs, tuple(TreeJob(next(free), "local", shape_of(group), group) for group in groups))
+
+
+def _best(found: Project, member: TreeMember, site: str, trees: Sequence[TreeJob]) -> TreeJob | None:
+    return next((tree for tree in trees if tree.site == site and tree.shape.takes(member)), None)
+
+
+def weaver() -> Planner:
+    """Weaves without any SQL or search; a plan is a function of the text of `query`."""
+
+    def plan_query(found: Project, query: Query) -> Job:
+        return Job(query.name, query.name, query.site, _plan(query.sql))
+
+    return Planner(plan_query, _member, _place, _best)
 
 
 def sink(kind: SinkKind, path: str | None = None) -> Sink:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,15 @@ from headrace.catalog.model import Format, Project, SinkKind
 from headrace.errors import EngineError, NotSupported, UserError
 from headrace.plan import logical as lp
 from headrace.plan.expr import ColumnRef
-from headrace.plan.placed import Job, PlacedPlan
+from headrace.plan.placed import Job
 from headrace.plan.types import DataType
 from headrace.runtime.executor import JobContext
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service.folders import MARKER
-from headrace.service.run import Options, Runner, Snapshot, refuse_endless, refuse_results
+from headrace.service.refusals import refuse_endless, refuse_results
+from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
-from tests.unit.service.sample import Clock, placed, project, scan, sink
+from tests.unit.service.sample import Clock, counted, only_jobs, project, scan, sink
 
 
 @pytest.fixture
@@ -36,12 +37,33 @@ def _runner(
     snapshots: list[Snapshot] | None = None,
     names: tuple[str, ...] = ("a", "b", "c"),
     minutes: int = 5,
-) -> Runner:
-    found = project(root, names)
-    clock = Clock()
+) -> Running:
     watch = snapshots.append if snapshots is not None else (lambda _: None)
-    plan = placed(found, minutes)
-    return Runner(found, plan, executor, store, clock, clock.sleep, options, watch)
+    return Running(project(root, names), executor, store, options, watch, minutes)
+
+
+class Running:
+    """A runner with its engine, prepared and run in one call."""
+
+    def __init__(
+        self,
+        found: Project,
+        executor: FakeExecutor,
+        store: Store,
+        options: Options,
+        watch: Callable[[Snapshot], None] = lambda _: None,
+        minutes: int = 5,
+    ) -> None:
+        self.watch, self.executor, clock = watch, executor, Clock()
+        hooks = Hooks(lambda snapshot: self.watch(snapshot), planner=only_jobs(minutes))
+        self.runner = Runner(found, store, clock, clock.sleep, options, hooks)
+
+    def request_stop(self) -> None:
+        self.runner.request_stop()
+
+    def run(self) -> Outcome:
+        self.runner.prepare()
+        return self.runner.run(self.executor)
 
 
 DRAIN = Options(drain=True)
@@ -92,7 +114,7 @@ def test_without_drain_all_run_until_asked_to_stop(tmp_path: Path, store: Store)
         if len(snapshots) == 4:
             runner.request_stop()
 
-    runner._watch = watch
+    runner.watch = watch
     outcome = runner.run()
     assert executor.most_at_once == 3
     assert (outcome.exit_code, outcome.interrupted) == (0, True)
@@ -102,10 +124,10 @@ def test_without_drain_all_run_until_asked_to_stop(tmp_path: Path, store: Store)
 
 def test_an_interrupted_drain_says_so(tmp_path: Path, store: Store) -> None:
     runner = _runner(tmp_path, store, FakeExecutor(), DRAIN)
-    runner._watch = lambda _: runner.request_stop()
+    runner.watch = lambda _: runner.request_stop()
     outcome = runner.run()
     assert (outcome.exit_code, outcome.interrupted) == (130, True)
-    assert [name for what, name in runner._executor.calls if what == "start"] == ["a"]  # type: ignore[attr-defined]
+    assert [name for what, name in runner.executor.calls if what == "start"] == ["a"]
 
 
 def test_a_stop_after_the_last_job_ended_is_no_interruption(tmp_path: Path, store: Store) -> None:
@@ -116,7 +138,7 @@ def test_a_stop_after_the_last_job_ended_is_no_interruption(tmp_path: Path, stor
         if progress is not None and progress.state == "finished":
             runner.request_stop()
 
-    runner._watch = watch
+    runner.watch = watch
     assert runner.run().exit_code == 0
 
 
@@ -179,7 +201,7 @@ def test_foreign_files_are_refused_before_anything_starts(tmp_path: Path, store:
     with pytest.raises(UserError, match="did not write"):
         _runner(tmp_path, store, executor, Options(drain=True, fresh=fresh)).run()
     assert precious.read_text() == "years of work"
-    assert executor.calls == [("close", "")]
+    assert executor.calls == []
     assert store.all() == ()
     assert not (tmp_path / "results" / "a").exists()
 
@@ -194,8 +216,8 @@ def test_a_changed_plan_needs_fresh(tmp_path: Path, store: Store) -> None:
 
 def test_sinks_without_files_get_no_results_folder(tmp_path: Path, store: Store) -> None:
     found = project(tmp_path, ("a", "b"), a=sink(SinkKind.CONSOLE), b=sink(SinkKind.JSON, "out/b"))
-    clock, executor = Clock(), FakeExecutor()
-    Runner(found, placed(found), executor, store, clock, clock.sleep, DRAIN).run()
+    executor = FakeExecutor()
+    Running(found, executor, store, DRAIN).run()
     assert not (tmp_path / "results").exists()
     assert (tmp_path / "out" / "b" / MARKER).is_file()
     assert executor.context("b").results == (tmp_path / "out" / "b").resolve()
@@ -212,10 +234,9 @@ def test_master_takes_the_place_of_the_endpoint(tmp_path: Path, store: Store) ->
 
 def test_an_endless_stream_cannot_be_drained(tmp_path: Path) -> None:
     found = project(tmp_path, ("a", "b"))
-    plan = PlacedPlan((Job("a", "a", "local", scan()), Job("b", "b", "local", scan("endless"))))
     with pytest.raises(UserError, match=r'query "b" reads stream "endless"'):
-        refuse_endless(found, plan)
-    refuse_endless(found, PlacedPlan(plan.jobs[:1]))
+        refuse_endless(found, {"a": scan(), "b": scan("endless")})
+    refuse_endless(found, {"a": scan()})
 
 
 def _with_stream(found: Project, **changes: object) -> Project:
@@ -238,20 +259,19 @@ def _changes(found: Project) -> dict[str, Project]:
 
 @pytest.mark.parametrize("what", ["input path", "input format", "input columns", "sink kind", "sink path"])
 def test_what_a_checkpoint_was_made_for_may_not_change(tmp_path: Path, store: Store, what: str) -> None:
-    found, clock = project(tmp_path, ("a",)), Clock()
-    Runner(found, placed(found), FakeExecutor(), store, clock, clock.sleep, DRAIN).run()
+    found = project(tmp_path, ("a",))
+    Running(found, FakeExecutor(), store, DRAIN).run()
     changed = _changes(found)[what]
     with pytest.raises(UserError, match=f'the {what.split()[0]} of query "a" has changed'):
-        Runner(changed, placed(changed), FakeExecutor(), store, clock, clock.sleep, DRAIN).run()
+        Running(changed, FakeExecutor(), store, DRAIN).run()
 
 
 def test_the_size_of_batches_may_change(tmp_path: Path, store: Store) -> None:
-    found, clock = project(tmp_path, ("a",)), Clock()
-    Runner(found, placed(found), FakeExecutor(), store, clock, clock.sleep, DRAIN).run()
+    found = project(tmp_path, ("a",))
+    Running(found, FakeExecutor(), store, DRAIN).run()
     source = found.streams["files"].source.model_copy(update={"files_per_batch": 7})
     changed = _with_stream(found, source=source, rate=5.0)
-    runner = Runner(changed, placed(changed), FakeExecutor(), store, clock, clock.sleep, DRAIN)
-    assert runner.run().exit_code == 0
+    assert Running(changed, FakeExecutor(), store, DRAIN).run().exit_code == 0
 
 
 def test_an_unforeseen_error_at_the_start_ends_one_job(tmp_path: Path, store: Store) -> None:
@@ -282,5 +302,5 @@ def test_one_column_does_not_fit_a_csv_file(tmp_path: Path) -> None:
     found = project(tmp_path, ("a",), a=sink(SinkKind.CSV))
     rows = lp.Project(scan(), (("v", ColumnRef("v", DataType.DOUBLE)),))
     with pytest.raises(NotSupported, match="one column"):
-        refuse_results(found, PlacedPlan((Job("a", "a", "local", rows),)))
-    refuse_results(found, placed(found))
+        refuse_results(found, {"a": rows})
+    refuse_results(found, {"a": counted()})

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.plan.shared import Member, Tree
+from headrace.catalog.model import Project
+from headrace.plan.shared import Tree
 from headrace.service.explain import SharedTreeData, tree_data
 from headrace.service.picture import html, svg
 from headrace.service.sharing_picture import MOST_QUERIES, first_edges, tree_frames
-from tests.unit.plan.test_shared import counted, tree
+from tests.unit.plan.building import READINGS
+from tests.unit.plan.test_shared import counted, member, tree
+from tests.unit.service.sample import project
 from tests.unit.service.test_picture import _jobs
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -27,11 +30,16 @@ def test_first_edges_are_those_of_a_walk_along_time(seed: int) -> None:
     assert first_edges(windows, 40) == walked[:40]
 
 
+def _project(count: int) -> Project:
+    return project(Path(), ("a", "b", *(f"q{i}" for i in range(count))))
+
+
 def _data(count: int = 2) -> SharedTreeData:
     if count == 2:
-        return tree_data("t0", tree())
-    members = tuple(Member(f"q{i}", counted()) for i in range(count))
-    return tree_data("t1", Tree("local", members, Fraction(1, 10), Fraction(1, 11), 5.0, 50.0))
+        return tree_data(_project(0), "t0", tree())
+    members = tuple(member(f"q{i}") for i in range(count))
+    made = Tree("local", members, Fraction(1, 10), Fraction(1, 11), 5.0, 50.0, 20.0)
+    return tree_data(_project(count), "t1", made)
 
 
 def _texts(element: ET.Element) -> list[str]:
@@ -42,7 +50,18 @@ def test_what_a_tree_says() -> None:
     texts = _texts(ET.fromstring(svg([], [_data()])))
     for wanted in ("tree t0 on local: 2 queries", "readings where v > 2.5 by (k)", "a", "60s/10s", "50s/20s"):
         assert wanted in texts
-    assert "7 operations/s" in texts and "9 with a tree each" in texts
+    assert {"7 cores", "9 with a tree each", "11 as Spark's own windows"} <= set(texts)
+
+
+def test_filters_and_roll_ups_are_marked_and_told() -> None:
+    """Red: a filter of its own. Violet: coarser keys."""
+    mixed = tree(member("a"), member("b", counted(rows=READINGS, keys=("k", "s"))))
+    root = ET.fromstring(svg([], [tree_data(_project(0), "t0", mixed)]))
+    fills = [r.get("fill") for r in root.iter(f"{SVG}rect")]
+    assert (fills.count("#a24444"), fills.count("#6a3ca0")) == (1, 1)
+    told = [t.text for t in root.iter(f"{SVG}title")]
+    assert told[0] == "a: range 60s, slide 10s, sum(v) where v > 2.5, rolled up to (k)"
+    assert told[1] == "b: range 60s, slide 10s, sum(v)"
 
 
 def test_bars_are_as_long_as_costs() -> None:
@@ -77,6 +96,5 @@ def test_trees_stand_above_the_jobs(tmp_path: Path) -> None:
 def test_the_page_tells_the_trees_and_escapes_them(tmp_path: Path) -> None:
     data = _data()
     data["text"] = data["rows"] = "<script>"
-    page = html("plan", _jobs(tmp_path), [data], "not run")
+    page = html("plan", _jobs(tmp_path), [data])
     assert "<script>" not in page and page.count("&lt;script&gt;") == 2
-    assert "not run" in page

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from headrace.runtime.executor import JobState, Progress
 from headrace.service.run import Outcome, Snapshot, Watched
-from headrace.service.view import count_states, job_rows, run_data, total_share
+from headrace.service.view import count_states, job_rows, rows_read, run_data, total_share
 
 
 def _snapshot(*jobs: Progress | None) -> Snapshot:
@@ -50,3 +50,22 @@ def test_the_outcome_as_data() -> None:
     data = run_data(Outcome(_snapshot(failed), (("q0", "no room"),), False, True))
     assert (data["exit_code"], data["failures"], data["seconds"]) == (1, {"q0": "no room"}, 12.346)
     assert data["jobs"][0]["error"] == "no room"
+
+
+def test_a_member_of_a_tree() -> None:
+    seen = Progress("q0", JobState.RUNNING, input_rows=100, valid_from=60_000_000)
+    rows = job_rows(
+        Snapshot(
+            (
+                Watched("q0", "local", seen, "tree-1"),
+                Watched("q1", "local", seen, "tree-1"),
+                Watched("q2", "local", seen),
+            ),
+            1.0,
+        )
+    )
+    assert [(row["tree"], row["valid_from"]) for row in rows][::2] == [
+        ("tree-1", "1970-01-01 00:01:00"),
+        (None, "1970-01-01 00:01:00"),
+    ]
+    assert rows_read(rows) == 200, "what a tree reads counts once"

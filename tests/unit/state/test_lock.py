@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,3 +120,36 @@ def test_unusable_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be opened"):
         RunLock(tmp_path / "file" / "run.lock").acquire()
+
+
+def test_what_the_holder_does(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    assert RunLock.holder(path) is None
+    assert not path.exists()
+    with RunLock(path, "drain"):
+        assert RunLock.holder(path) == "drain"
+        with pytest.raises(UserError, match=rf"process {os.getpid()} is running"):
+            RunLock(path).acquire()
+    assert RunLock.holder(path) is None
+    with RunLock(path):
+        assert RunLock.holder(path) == ""
+
+
+def test_looking_does_not_keep_a_run_from_starting(tmp_path: Path) -> None:
+    path = tmp_path / "run.lock"
+    path.touch()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(0.002):
+            RunLock.holder(path)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(50):
+            with RunLock(path):
+                pass
+    finally:
+        stop.set()
+        looking.join()

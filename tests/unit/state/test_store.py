@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.errors import InternalError, UserError
-from headrace.state.store import VERSION, Desired, JobRecord, Store
+from headrace.state.store import VERSION, Desired, JobRecord, Seen, Store
 
 T0, T1, T2 = "2024-05-01T12:00:00Z", "2024-05-01T12:00:01Z", "2024-05-01T12:00:02Z"
 FRESH = JobRecord("j", "q", "local", "f1", "running", None, None, 0, 0, 0, None, "", T0, T0)
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def see(store: Store) -> None:
-    store.observe("j", "running", 3, 100, 7, 2, 5_000_000, "", T1)
+    store.observe([Seen("j", "running", 3, 100, 7, 2, 5_000_000, "")], T1)
 
 
 def test_wanted_then_observed(path: Path) -> None:
@@ -220,7 +220,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
     @rule(job=IDS, batch=st.none() | COUNTS, rows=COUNTS, mark=st.none() | COUNTS, error=st.text(), now=TIMES)
     def observe(self, job: str, batch: int | None, rows: int, mark: int | None, error: str, now: str) -> None:
         if job in self.model:
-            self.store.observe(job, "running", batch, rows, rows // 2, rows // 3, mark, error, now)
+            seen = Seen(job, "running", batch, rows, rows // 2, rows // 3, mark, error)
+            self.store.observe([seen], now)
             self.model[job] = replace(
                 self.model[job],
                 observed="running",

@@ -223,7 +223,7 @@ def random_rows(
 
 
 def _values(chance: random.Random, null: float) -> dict[str, object]:
-    odd = chance.choice([math.nan, math.inf, -0.0, 1e15]) if chance.random() < 0.02 else None
+    odd = chance.choice([math.nan, math.inf, -0.0, 1e15]) if chance.random() < 0.05 else None
     real = odd if odd is not None else chance.uniform(-100, 100)
     drawn: dict[str, object] = {
         "i": chance.randrange(-50, 50),

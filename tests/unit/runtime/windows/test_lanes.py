@@ -49,6 +49,16 @@ def test_nan_is_the_largest_number() -> None:
     assert repr(high.tolist()) == "[nan, nan, nan, nan]"
 
 
+def test_values_that_are_equal_are_one_key() -> None:
+    keys = Keys((Column("a", DataType.DOUBLE),))
+    other_nan = np.array([0x7FF8000000000001], np.uint64).view(np.float64)[0]
+    assert keys.encode(pa.table({"a": [5.0]})).tolist() == [0]
+    values = pa.array(np.array([-0.0, 5.0, math.nan, 0.0, other_nan, 2.0]))
+    assert keys.encode(pa.table({"a": values})).tolist() == [1, 0, 2, 1, 2, 3]
+    assert repr(keys.columns()[0].to_pylist()) == "[5.0, 0.0, nan, 2.0]"
+    assert len(keys) == 4
+
+
 def test_keys_keep_their_codes_and_the_gone_are_forgotten() -> None:
     keys = Keys((Column("a", DataType.DOUBLE), Column("b", DataType.STRING)))
     first = pa.table({"a": [math.nan, None, 1.0, math.nan], "b": ["x", "x", None, "x"]})

@@ -1,0 +1,1 @@
+"""Window queries on five engines, same input, same answers: `make bench-windows`."""

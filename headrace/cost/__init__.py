@@ -1,0 +1,1 @@
+"""What a plan costs: arithmetic on rates, no search, no engine."""

@@ -1,0 +1,281 @@
+"""Which trees and jobs should run: what is deployed, brought together with what the project says now.
+
+- A deployed query that is there and unchanged keeps its place, whatever the planner would choose today.
+- A member that is gone from the project leaves its tree; a tree without members is forgotten.
+- A query that was changed is refused, unless it is started over or has never been started.
+- A query that a command has added joins a tree that runs, from an instant on. All others that have no place
+  are placed among themselves, in new trees and jobs, and read their input from its beginning.
+
+Nothing is touched here: `reconcile` is a function from what is to what should be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from headrace.catalog.model import Project, Query
+from headrace.errors import UserError
+from headrace.plan.data import from_data, to_data
+from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, TreeShape
+from headrace.service import binding, weaving
+from headrace.service.fingerprints import changed_parts, query_fingerprint
+from headrace.state.records import Change, DeployedQuery, Deployment, Doomed, Edits, TreeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Who decides, so that tests can."""
+
+    plan_query: Callable[[Project, Query], Job] = binding.plan_query
+    member_of: Callable[[Project, Query], TreeMember | str] = weaving.member_of
+    place: Callable[[Project, Sequence[str], Collection[str]], PlacedPlan] = weaving.place
+    best_tree: Callable[[Project, TreeMember, str, Sequence[TreeJob]], TreeJob | None] = weaving.best_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    project: Project
+    """With all edits."""
+    deployment: Deployment
+    edits: Edits
+    names: frozenset[str]
+    """The queries to run."""
+    fresh: frozenset[str] = frozenset()
+    """The ones to start over."""
+    closed: frozenset[str] = frozenset()
+    """Trees whose streams are closed: they have nothing left to give to a new member."""
+    folders: frozenset[str] = frozenset()
+    """The folders that are there for jobs, trees and members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    deployment: Deployment
+    placed: PlacedPlan
+    """What should run."""
+    new: frozenset[str]
+    """Queries that have got a place just now."""
+    applied: dict[int, str | None]
+    """The changes that are in it, and the tree of each."""
+    forget: frozenset[str]
+    """Queries of which nothing observed is to be kept."""
+    notes: tuple[str, ...] = ()
+
+
+def reconcile(now: Situation, planner: Planner) -> Wanted:
+    """Raises UserError for a query that was changed, and where one does not bind."""
+    return _Reconciling(now, planner).wanted()
+
+
+def shape_text(shape: TreeShape) -> str:
+    return json.dumps(to_data(shape))
+
+
+@dataclass(slots=True)
+class _Reconciling:
+    now: Situation
+    planner: Planner
+    trees: list[TreeJob] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    idle: list[TreeRecord] = field(default_factory=list)
+    """Trees that are kept and do not run this time."""
+    rows: list[DeployedQuery] = field(default_factory=list)
+    doomed: dict[str, Doomed] = field(default_factory=dict)
+    new: set[str] = field(default_factory=set)
+
+    def wanted(self) -> Wanted:
+        self._check_names()
+        self.doomed = {one.name: one for one in self.now.deployment.doomed}
+        for name in self.now.fresh:
+            self._doom(Doomed(name, results=True))
+        for record in self.now.deployment.trees:
+            self._keep_tree(record)
+        for row in self.now.deployment.queries:
+            if row.tree is None:
+                self._keep_job(row)
+        self._place_others()
+        return self._result()
+
+    def _check_names(self) -> None:
+        for record in self.now.deployment.trees:
+            if record.id in self.now.project.queries:
+                raise UserError(f'"{record.id}" is the name of a tree', hint="Give the query another name.")
+
+    # -- what is deployed ---------------------------------------------------------------------------
+
+    def _keep_tree(self, record: TreeRecord) -> None:
+        stay = [row for row in self.now.deployment.members(record.id) if self._stays(row)]
+        if not stay:
+            self._doom(Doomed(record.id))
+        elif not any(row.query in self.now.names for row in stay):
+            self.idle.append(record)
+            self.rows += stay
+        else:
+            self._run_tree(record, stay)
+
+    def _stays(self, row: DeployedQuery) -> bool:
+        if row.query in self.now.fresh:
+            return False
+        if row.query not in self.now.project.queries:
+            self._doom(Doomed(row.query, tree=row.tree))
+        return row.query in self.now.project.queries
+
+    def _run_tree(self, record: TreeRecord, stay: list[DeployedQuery]) -> None:
+        shape = cast(TreeShape, from_data(json.loads(record.shape)))
+        members = [self._member(shape, row) for row in stay]
+        kept = tuple(member for member in members if member is not None)
+        if not kept:
+            self._doom(Doomed(record.id))
+            return
+        self.trees.append(TreeJob(record.id, self._site(record, kept), shape, kept))
+        names = {member.query for member in kept}
+        self.rows += [row for row in stay if row.query in names]
+
+    def _member(self, shape: TreeShape, row: DeployedQuery) -> TreeMember | None:
+        """The member as the project has it now; None: it was changed before it was ever started."""
+        project = _sharing(self.now.project)
+        found = self.planner.member_of(project, project.queries[row.query])
+        if isinstance(found, TreeMember) and shape.takes(found):
+            changed = changed_parts(row.fingerprint, query_fingerprint(project, found))
+        else:
+            changed = ["plan"]
+        if changed:
+            self._forget_or_refuse(row, changed)
+            return None
+        return cast(TreeMember, found)
+
+    def _site(self, record: TreeRecord, members: Sequence[TreeMember]) -> str:
+        """Where it ran before, as long as one of the members still wants that."""
+        wanted = [self.now.project.queries[member.query].site for member in members]
+        return record.site if record.site in wanted else wanted[0]
+
+    def _keep_job(self, row: DeployedQuery) -> None:
+        """A job whose query is gone from the file keeps what it has, as long as nobody drops it."""
+        dropped = {change.query for change in self.now.edits.pending if change.kind == "drop"}
+        if row.query in self.now.fresh:
+            return
+        if row.query in dropped:
+            self._doom(Doomed(row.query))
+        elif row.query not in self.now.names:
+            self.rows.append(row)
+        else:
+            self._run_job(row)
+
+    def _run_job(self, row: DeployedQuery) -> None:
+        project = self.now.project
+        job = self.planner.plan_query(project, project.queries[row.query])
+        changed = changed_parts(row.fingerprint, query_fingerprint(project, job))
+        if changed:
+            self._forget_or_refuse(row, changed)
+        else:
+            self.jobs.append(job)
+            self.rows.append(row)
+
+    def _forget_or_refuse(self, row: DeployedQuery, changed: list[str]) -> None:
+        if row.query in self.now.folders:
+            raise UserError(
+                f'the {" and the ".join(changed)} of query "{row.query}" has changed since its last run',
+                detail="Its checkpoint and results were made for what it was before.",
+                hint=f"Run it from the beginning with: headrace run --fresh --only {row.query}",
+            )
+        self._doom(Doomed(row.query, tree=row.tree))
+
+    def _doom(self, one: Doomed) -> None:
+        before = self.doomed.get(one.name)
+        results = one.results or (before is not None and before.results)
+        self.doomed[one.name] = replace(one, results=results)
+
+    # -- what has no place yet ----------------------------------------------------------------------
+
+    def _asked(self) -> dict[str, Change]:
+        return {change.query: change for change in self.now.edits.pending if change.kind == "add"}
+
+    def _place_others(self) -> None:
+        placed, asked = {row.query for row in self.rows}, self._asked()
+        wanted = [n for n in self.now.project.queries if n in self.now.names or n in asked]
+        homeless = [name for name in wanted if name not in placed]
+        self.new = set(homeless)
+        joining = [n for n in homeless if n in asked and not asked[n].from_start and self._join(n)]
+        self._place_new([name for name in homeless if name not in joining])
+
+    def _join(self, name: str) -> bool:
+        """Whether a tree that runs takes the query."""
+        project = self.now.project
+        query = project.queries[name]
+        member = self.planner.member_of(project, query)
+        able = [tree for tree in self.trees if tree.id not in self.now.closed]
+        if isinstance(member, str) or name in self.now.fresh:
+            return False
+        tree = self.planner.best_tree(project, member, query.site, able)
+        if tree is None:
+            return False
+        self.trees[self.trees.index(tree)] = replace(tree, members=(*tree.members, member))
+        self._deployed(member, tree.id)
+        return True
+
+    def _place_new(self, names: list[str]) -> None:
+        if not names:
+            return
+        now = self.now
+        known = (tree.id for tree in now.deployment.trees)
+        taken = {*known, *now.project.queries, *now.folders, *self.doomed}
+        placed = self.planner.place(now.project, names, taken)
+        for job in placed.jobs:
+            self.jobs.append(job)
+            self._deployed(job, None)
+        for tree in placed.trees:
+            self.trees.append(tree)
+            for member in tree.members:
+                self._deployed(member, tree.id)
+
+    def _deployed(self, placed: Job | TreeMember, tree: str | None) -> None:
+        self.rows.append(DeployedQuery(placed.query, tree, query_fingerprint(self.now.project, placed)))
+        # What a query of that name has left in its folder is not the new one's.
+        if placed.query in self.now.folders and tree is not None:
+            self._doom(Doomed(placed.query))
+
+    # -- the outcome --------------------------------------------------------------------------------
+
+    def _result(self) -> Wanted:
+        order = {name: number for number, name in enumerate(self.now.project.queries)}
+        jobs = sorted(self.jobs, key=lambda job: order[job.query])
+        running = {tree.id: TreeRecord(tree.id, tree.site, shape_text(tree.shape)) for tree in self.trees}
+        idle = {record.id: record for record in self.idle}
+        known = [record.id for record in self.now.deployment.trees]
+        ids = [*(i for i in known if i in running or i in idle), *(i for i in running if i not in known)]
+        records = tuple({**idle, **running}[i] for i in ids)
+        before = {one.name for one in self.now.deployment.doomed}
+        return Wanted(
+            Deployment(records, tuple(self.rows), tuple(self.doomed.values())),
+            PlacedPlan(tuple(jobs), tuple(self.trees)),
+            frozenset(self.new),
+            self._applied(),
+            self.now.fresh | (set(self.doomed) - before),
+            tuple(self._notes()),
+        )
+
+    def _applied(self) -> dict[int, str | None]:
+        place = {row.query: row.tree for row in self.rows}
+        return {
+            change.id: place.get(change.query)
+            for change in self.now.edits.pending
+            if change.kind == "drop" or change.query in place
+        }
+
+    def _notes(self) -> list[str]:
+        asked = self._asked()
+        notes = []
+        for tree in self.trees:
+            others = [m.query for m in tree.members if m.query not in self.now.names and m.query not in asked]
+            if others:
+                notes.append(f"{tree.id} also runs {', '.join(others)}: a tree cannot leave a member behind")
+        return notes
+
+
+def _sharing(project: Project) -> Project:
+    """What is deployed in a tree stays there, also where new trees are switched off."""
+    planner = project.planner.model_copy(update={"sharing": True})
+    return project.model_copy(update={"planner": planner})

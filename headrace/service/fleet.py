@@ -1,0 +1,202 @@
+"""The jobs and trees of one run: started, watched, stopped, and what was seen of them written down.
+
+A unit is what the executor starts and stops at once: a job, or a tree. What is seen and shown is one row for
+each query, whichever unit answers it. A unit that fails ends alone.
+
+    waiting -> started -> [executor's JobState ...] -> ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from headrace.catalog.model import Project
+from headrace.errors import HeadraceError, UserError
+from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
+from headrace.runtime.executor import ENDED, Executor, JobContext, JobState, Progress
+from headrace.service.fingerprints import query_fingerprint
+from headrace.service.folders import make_folders
+from headrace.service.layout import query_context, tree_context, writes_files
+from headrace.service.moments import Clock, timestamp
+from headrace.state.store import Desired, Seen, Store
+
+_STOP_AT_ONCE = 8
+
+Unit = Job | TreeJob
+
+
+def parts(unit: Unit) -> tuple[Job | TreeMember, ...]:
+    """The queries that a unit answers."""
+    return unit.members if isinstance(unit, TreeJob) else (unit,)
+
+
+def queries(unit: Unit) -> tuple[str, ...]:
+    return tuple(part.query for part in parts(unit))
+
+
+def units_of(placed: PlacedPlan, order: Iterable[str]) -> list[Unit]:
+    """Jobs and trees in the order of the first query of each."""
+    rank = {name: number for number, name in enumerate(order)}
+    units: list[Unit] = [*placed.jobs, *placed.trees]
+    return sorted(units, key=lambda unit: min(rank[name] for name in queries(unit)))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How units are started in this run."""
+
+    drain: bool = False
+    master: str | None = None
+
+
+class Fleet:
+    def __init__(
+        self,
+        executor: Executor,
+        store: Store,
+        clock: Clock,
+        how: Start,
+        on_start: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._executor, self._store, self._clock, self._how = executor, store, clock, how
+        self._on_start = on_start
+        self.units: dict[str, Unit] = {}
+        self.waiting: list[str] = []
+        self.seen: dict[str, Progress] = {}
+        """By query."""
+        self.states: dict[str, Progress] = {}
+        """By unit."""
+        self.refused: set[str] = set()
+        """Queries that cannot run as the user asked."""
+        self._left: set[str] = set()
+
+    # -- starting ---------------------------------------------------------------------------------
+
+    def enlist(self, unit: Unit) -> None:
+        """It waits for its turn."""
+        self.units[unit.id] = unit
+        self.states.pop(unit.id, None)
+        self.waiting.append(unit.id)
+
+    def alive(self) -> list[str]:
+        return [unit for unit, progress in self.states.items() if progress.state not in ENDED]
+
+    def unfinished(self) -> bool:
+        return bool(self.waiting or self.alive())
+
+    def start(self, project: Project, unit: Unit) -> UserError | None:
+        """Start it; the error, where it cannot run as the user asked. Any other failure is only noted: a
+        full disk, or what an engine throws, ends this unit, and the others go on."""
+        self.units[unit.id] = unit
+        self._left -= set(queries(unit))
+        self._want(project, unit)
+        self._note_all(unit, Progress(unit.id, JobState.STARTING))
+        self._on_start()
+        try:
+            self._begin(project, unit)
+        except HeadraceError as error:
+            self._note_all(unit, Progress(unit.id, JobState.FAILED, error=error.render()))
+            if isinstance(error, UserError):
+                self.refused |= set(queries(unit))
+                return error
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            self._note_all(unit, Progress(unit.id, JobState.FAILED, error=reason))
+        return None
+
+    def _want(self, project: Project, unit: Unit) -> None:
+        desired: Desired = "drained" if self._how.drain else "running"
+        for part in parts(unit):
+            self.refused.discard(part.query)
+            print_ = query_fingerprint(project, part)
+            now = timestamp(self._clock)
+            self._store.want(part.query, part.query, unit.site, print_, desired, now)
+
+    def _begin(self, project: Project, unit: Unit) -> None:
+        drain, master = self._how.drain, self._how.master
+        contexts = {name: query_context(project, name, unit.site, master) for name in queries(unit)}
+        for name, context in contexts.items():
+            make_folders(context, results=writes_files(project.queries[name]))
+        if isinstance(unit, Job):
+            self._executor.start(unit, contexts[unit.query], drain=drain)
+        else:
+            own: JobContext = tree_context(project, unit, master)
+            make_folders(own, results=False)
+            self._executor.start_tree(unit, own, contexts, drain=drain)
+
+    # -- watching ---------------------------------------------------------------------------------
+
+    def observe(self) -> None:
+        self._note([progress for unit in self.alive() for progress in self._look(unit)])
+
+    def _look(self, unit_id: str) -> list[Progress]:
+        """The progress of each query of a unit."""
+        progress = self._executor.progress(unit_id)
+        self.states[unit_id] = progress
+        unit = self.units[unit_id]
+        return [progress] if isinstance(unit, Job) else [self._executor.progress(q) for q in queries(unit)]
+
+    def _note_all(self, unit: Unit, progress: Progress) -> None:
+        self.states[unit.id] = progress
+        self._note([replace(progress, job=name) for name in queries(unit)])
+
+    def _note(self, found: list[Progress]) -> None:
+        """Remember what was seen; the store is written only when something changed."""
+        news = [p for p in found if p.job not in self._left and p != self.seen.get(p.job)]
+        self.seen |= {progress.job: progress for progress in news}
+        if news:
+            self._store.observe([_seen(progress) for progress in news], timestamp(self._clock))
+
+    # -- stopping ---------------------------------------------------------------------------------
+
+    def leave(self, names: Iterable[str]) -> None:
+        """Queries that are no more: nothing of them is shown or written down again."""
+        for name in names:
+            self._left.add(name)
+            self.seen.pop(name, None)
+            self.refused.discard(name)
+
+    def stop(self, ids: Iterable[str]) -> None:
+        """Stop several at once: each has to wait for the end of its own batch."""
+        alive = [unit for unit in ids if unit in self.alive()]
+        with ThreadPoolExecutor(_STOP_AT_ONCE) as pool:
+            found = list(pool.map(self._stopped, alive))
+        for unit, seen in zip(alive, found, strict=True):
+            if isinstance(seen, Progress):
+                self._note_all(self.units[unit], seen)
+            else:
+                self._note(seen)
+
+    def _stopped(self, unit_id: str) -> list[Progress] | Progress:
+        """One that will not stop does not keep the others."""
+        try:
+            self._executor.stop(unit_id)
+            return self._look(unit_id)
+        except HeadraceError as error:
+            return Progress(unit_id, JobState.FAILED, error=error.render())
+
+    def forget(self, unit_id: str) -> None:
+        """A unit that is no more."""
+        self.units.pop(unit_id, None)
+        self.states.pop(unit_id, None)
+        if unit_id in self.waiting:
+            self.waiting.remove(unit_id)
+
+    def unit_of(self, query: str) -> Unit | None:
+        return next((unit for unit in self.units.values() if query in queries(unit)), None)
+
+
+def _seen(progress: Progress) -> Seen:
+    return Seen(
+        progress.job,
+        progress.state,
+        progress.batch,
+        progress.input_rows,
+        progress.output_rows,
+        progress.late_rows,
+        progress.watermark,
+        progress.error,
+        progress.valid_from,
+    )

@@ -1,0 +1,206 @@
+"""Keeps the deployment of a project: plans it, checks it, writes it down, and removes what it no longer has.
+
+Used by the one process that holds the run lock. Whatever it does is written down first and done then, so that
+after a kill at any moment the next run finds either the old deployment or the new one, and carries on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from headrace.catalog.model import Project
+from headrace.errors import HeadraceError, UserError
+from headrace.plan.placed import PlacedPlan
+from headrace.service.deployment import Planner, Situation, Wanted, reconcile
+from headrace.service.folders import check_orphans, check_unused, finish_removal, remove_folders, remove_state
+from headrace.service.layout import job_folder, jobs_folder, query_context, writes_files
+from headrace.service.moments import Clock, timestamp
+from headrace.service.project import query_of, selected, with_edits
+from headrace.service.refusals import plans_of, refuse_endless, refuse_results
+from headrace.state.records import Change, Deployment, Doomed, Edits
+from headrace.state.store import Store
+
+_CLOSED = frozenset({"draining", "finished", "failed"})
+"""A tree that was last seen so may have closed its streams; a new query had better not join it."""
+
+OnPlan = Callable[[Project, PlacedPlan], None]
+"""Called with what will run, before it is written down: makes the data that it reads."""
+
+
+class Keeper:
+    def __init__(
+        self, project: Project, store: Store, clock: Clock, planner: Planner, on_plan: OnPlan
+    ) -> None:
+        self._store, self._clock, self._planner, self._on_plan = store, clock, planner, on_plan
+        self.project = project
+        self.deployment: Deployment = store.deployment()
+
+    # -- before a run -------------------------------------------------------------------------------
+
+    def prepare(self, only: Collection[str], *, fresh: bool, drain: bool) -> Wanted:
+        """Plan a run. Refuses what cannot go well, then writes the deployment, then clears the folders that
+        it starts over. Raises UserError."""
+        given = self.project
+        while True:
+            edits = self._store.edits()
+            self.project = with_edits(given, edits)
+            self.remove(self._ready)
+            wanted = self._wanted(edits, only, fresh=fresh)
+            if drain:
+                refuse_endless(self.project, plans_of(wanted.placed))
+            self._check(wanted)
+            if self._write(wanted, edits):
+                self.remove(self._ready)
+                return wanted
+
+    def _wanted(self, edits: Edits, only: Collection[str], *, fresh: bool) -> Wanted:
+        names = frozenset(query.name for query in selected(self.project, tuple(only)))
+        situation = Situation(
+            self.project,
+            self.deployment,
+            edits,
+            names,
+            names if fresh else frozenset(),
+            self._closed(),
+            self._folders(),
+        )
+        return reconcile(situation, self._planner)
+
+    def _closed(self) -> frozenset[str]:
+        seen = {record.query for record in self._store.all() if record.observed in _CLOSED}
+        return frozenset(row.tree for row in self.deployment.queries if row.tree and row.query in seen)
+
+    def _folders(self) -> frozenset[str]:
+        folder = jobs_folder(self.project)
+        return frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
+
+    def _check(self, wanted: Wanted) -> None:
+        """Nothing foreign is in the way, and no results without what belongs to them."""
+        refuse_results(self.project, plans_of(wanted.placed))
+        over = {one.name for one in wanted.deployment.doomed if one.results}
+        for row in wanted.deployment.queries:
+            if row.query not in plans_of(wanted.placed) or row.query in over:
+                continue
+            query = self.project.queries[row.query]
+            context = query_context(self.project, row.query, query.site)
+            if not writes_files(query):
+                continue
+            if row.tree is None:
+                finish_removal(context, results=True)
+                check_orphans(context)
+            elif row.query in wanted.new:
+                check_unused(context)
+            else:
+                check_orphans(context, job_folder(self.project, row.tree))
+
+    def _write(self, wanted: Wanted, edits: Edits) -> bool:
+        self._on_plan(self.project, wanted.placed)
+        done = self._store.deploy(wanted.deployment, edits, wanted.applied, wanted.forget)
+        if done:
+            self.deployment = wanted.deployment
+        return done
+
+    # -- while a run goes on ------------------------------------------------------------------------
+
+    def take(self, running: Iterable[str], closed: Collection[str]) -> Wanted | None:
+        """Plan and write down the changes that commands have asked for; None: there are none, or they were
+        refused, or they changed meanwhile and are taken next time."""
+        edits = self._without_bad(self._store.edits())
+        if not edits.pending:
+            return None
+        project = with_edits(self.project, edits)
+        names = frozenset(running) & set(project.queries)
+        situation = Situation(
+            project,
+            self.deployment,
+            edits,
+            names,
+            closed=frozenset(closed),
+            folders=self._folders(),
+        )
+        before, self.project = self.project, project
+        try:
+            wanted = reconcile(situation, self._planner)
+            if self._write(wanted, edits):
+                return wanted
+        except (HeadraceError, OSError) as error:
+            # A run does not end because of a query that somebody wanted to add.
+            reason = error.render() if isinstance(error, HeadraceError) else str(error)
+            self._refuse([c for c in edits.pending if c.kind == "add"] or edits.pending, reason)
+        self.project = before
+        return None
+
+    def _without_bad(self, edits: Edits) -> Edits:
+        """Refuse the queries that cannot run here. The command has checked them, but against the file as it
+        was then, and folders change."""
+        bad = []
+        for change in edits.pending:
+            if change.kind == "add":
+                reason = self._wrong(change, edits)
+                if reason:
+                    self._refuse([change], reason)
+                    bad.append(change)
+        return self._store.edits() if bad else edits
+
+    def _wrong(self, change: Change, edits: Edits) -> str:
+        query = next(query_of(added) for added in edits.added if added.name == change.query)
+        project = with_edits(self.project, edits)
+        try:
+            plan = self._planner.plan_query(project, query).plan
+            refuse_results(project, {query.name: plan})
+            if writes_files(query):
+                check_unused(query_context(project, query.name, query.site))
+        except UserError as error:
+            return error.render()
+        except KeyError as error:
+            return f"{error} is not in the project file that this run was started with"
+        return ""
+
+    def _refuse(self, changes: Iterable[Change], reason: str, deployment: Deployment | None = None) -> None:
+        self._store.refuse([c.id for c in changes], reason, timestamp(self._clock), deployment)
+
+    def take_back(self, changes: Collection[Change], reason: str) -> None:
+        """Refuse queries that were deployed, because their tree or job does not start with them."""
+        names = {change.query for change in changes}
+        rows = tuple(row for row in self.deployment.queries if row.query not in names)
+        left = tuple(row for row in self.deployment.queries if row.query in names)
+        used = {row.tree for row in rows}
+        trees = tuple(tree for tree in self.deployment.trees if tree.id in used)
+        gone = [Doomed(tree.id) for tree in self.deployment.trees if tree.id not in used]
+        doomed = {one.name: one for one in self.deployment.doomed}
+        doomed |= {one.name: one for one in (*gone, *(Doomed(r.query, tree=r.tree) for r in left))}
+        deployment = Deployment(trees, rows, tuple(doomed.values()))
+        self._refuse(changes, reason, deployment)
+        self.deployment = deployment
+        kept = {name: query for name, query in self.project.queries.items() if name not in names}
+        self.project = self.project.model_copy(update={"queries": kept})
+
+    # -- folders that belong to nothing -------------------------------------------------------------
+
+    def remove_ready(self) -> None:
+        self.remove(self._ready)
+
+    def _ready(self, one: Doomed) -> bool:
+        """Whether nothing holds it back. What has a place again must be gone before that is started."""
+        again = self.deployment.place(one.name) is not None
+        trees = {tree.id for tree in self.deployment.trees}
+        return one.results or again or one.tree not in trees
+
+    def remove(self, ready: Callable[[Doomed], bool]) -> None:
+        going = [one for one in self.deployment.doomed if ready(one)]
+        if not going:
+            return
+        for one in going:
+            self._clear(one)
+        self._store.removed([one.name for one in going])
+        kept = tuple(one for one in self.deployment.doomed if one not in going)
+        self.deployment = replace(self.deployment, doomed=kept)
+
+    def _clear(self, one: Doomed) -> None:
+        query = self.project.queries.get(one.name)
+        if one.results and query is not None:
+            context = query_context(self.project, query.name, query.site)
+            remove_folders(context, results=writes_files(query))
+        else:
+            remove_state(job_folder(self.project, one.name))

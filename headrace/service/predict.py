@@ -1,0 +1,200 @@
+"""What a placed plan is expected to take on its sites: cores, memory and state, while the streams flow at the
+rates of the project file.
+
+Queries that run as jobs of their own are priced as Spark's own window; what their joins keep is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from headrace.catalog.model import Project
+from headrace.cost.windows import QueryLoad, TreeLoad, WindowCosts, plain_work, predict
+from headrace.plan.logical import Aggregate, LogicalPlan, Window, nodes, streams_of
+from headrace.plan.placed import Job, PlacedPlan, TreeJob
+from headrace.service.calibration_file import Calibration, costs_of
+from headrace.service.estimates import distinct_of, expected_rate, groups
+from headrace.service.loads import Loads
+from headrace.service.planning import plan_project
+from headrace.units import format_size
+
+_MICROS = 1_000_000
+_BATCHES = ("batch", "query_batch", "plain_batch")
+NEVER = "never calibrated, so these are another machine's figures: headrace calibrate"
+
+
+class JobPrediction(TypedDict):
+    """One tree, or one query on its own."""
+
+    job: str
+    site: str
+    queries: list[str]
+    cpu: float
+    """Cores."""
+    memory: int | None
+    """Bytes besides Spark's own; None: not known."""
+    state: int | None
+    """Bytes on disk; None: not known."""
+    parts: dict[str, float]
+    """Cores by kind of work (cost/windows.py)."""
+
+
+class SitePrediction(TypedDict):
+    site: str
+    cpu: float
+    cpu_without_batches: float
+    """Of these, the cores that do not go into micro-batches as such: what is needed however rare they are."""
+    cpu_limit: float
+    memory: int
+    """Spark's own included."""
+    memory_limit: int
+    fits: bool
+    costs: str
+    """Where the figures come from."""
+
+
+class Prediction(TypedDict):
+    jobs: list[JobPrediction]
+    sites: list[SitePrediction]
+
+
+def predicted(project: Project, placed: PlacedPlan) -> Prediction:
+    """Every job and every site. Raises UserError for a calibration file that cannot be read."""
+    jobs = [_of_tree(project, tree) for tree in placed.trees]
+    jobs += [_of_job(project, job) for job in placed.jobs]
+    sites = list(dict.fromkeys(job["site"] for job in jobs))
+    return Prediction(jobs=jobs, sites=[_of_site(project, site, jobs) for site in sites])
+
+
+def predicted_plan(project: Project, only: Sequence[str] = ()) -> Prediction:
+    """Of what `run` would run from nothing."""
+    return predicted(project, plan_project(project, only))
+
+
+def _of_tree(project: Project, tree: TreeJob) -> JobPrediction:
+    costs, _ = costs_of(project, tree.site)
+    found = predict(tree_load(project, tree, costs), costs)
+    return JobPrediction(
+        job=tree.id,
+        site=tree.site,
+        queries=[member.query for member in tree.members],
+        cpu=found.cpu,
+        memory=found.memory,
+        state=found.state,
+        parts=found.parts,
+    )
+
+
+def tree_load(project: Project, tree: TreeJob, costs: WindowCosts) -> TreeLoad:
+    return Loads(project, tree.site, tree.members, costs).load(tree.members)
+
+
+def _of_job(project: Project, job: Job) -> JobPrediction:
+    costs, _ = costs_of(project, job.site)
+    prices = costs.to_dict()
+    parts = {
+        name: n * prices[name] for name, n in job_work(project, job, batches_per_second(project)).items()
+    }
+    return JobPrediction(
+        job=job.id,
+        site=job.site,
+        queries=[job.query],
+        cpu=sum(parts.values()),
+        memory=None,
+        state=None,
+        parts=parts,
+    )
+
+
+def batches_per_second(project: Project) -> float:
+    """Where there is no trigger, batches follow each other as fast as they go; one a second is assumed."""
+    trigger = project.planner.trigger
+    return _MICROS / trigger if trigger else 1.0
+
+
+def job_work(project: Project, job: Job, batches: float) -> dict[str, float]:
+    """Work per second of a query on its own: its rows, and its windows as Spark makes them."""
+    total: dict[str, float] = {"plain_batch": batches}
+    for stream in streams_of(job.plan):
+        total["plain_row"] = total.get("plain_row", 0.0) + expected_rate(project.streams[stream])
+    for node in nodes(job.plan):
+        if isinstance(node, Aggregate) and isinstance(node.input, Window):
+            for name, amount in _window_work(project, node, node.input, batches).items():
+                total[name] = total.get(name, 0.0) + amount
+    return total
+
+
+def _window_work(project: Project, node: Aggregate, window: Window, batches: float) -> dict[str, float]:
+    streams = streams_of(window)
+    keys = [key for _, key in node.keys]
+    load = QueryLoad(
+        range=window.spec.range,
+        slide=window.spec.slide,
+        groups=groups(keys, distinct_of(project, streams[0])),
+        outputs=max(1, len(node.aggregates)),
+    )
+    work = plain_work(_rate(project, window), load, batches)
+    return {name: work[name] for name in ("expanded_row", "plain_state")}
+
+
+def _rate(project: Project, plan: LogicalPlan) -> float:
+    """Rows per second below; a join is taken to give as many as its slowest side."""
+    return min(expected_rate(project.streams[name]) for name in streams_of(plan))
+
+
+def _of_site(project: Project, name: str, jobs: list[JobPrediction]) -> SitePrediction:
+    site = project.sites[name]
+    costs, calibration = costs_of(project, name)
+    own = [job for job in jobs if job["site"] == name]
+    cpu = sum(job["cpu"] for job in own)
+    least = cpu - sum(job["parts"].get(name, 0.0) for job in own for name in _BATCHES)
+    # Without a trigger a batch starts when there is time for it, so batches never ask for too much.
+    needed = cpu if project.planner.trigger else least
+    memory = int(costs.engine_memory) + sum(job["memory"] or 0 for job in own)
+    return SitePrediction(
+        site=name,
+        cpu=cpu,
+        cpu_without_batches=least,
+        cpu_limit=site.cpu,
+        memory=memory,
+        memory_limit=site.memory,
+        fits=needed <= site.cpu and memory <= site.memory,
+        costs=_where_from(calibration),
+    )
+
+
+def _where_from(calibration: Calibration | None) -> str:
+    if calibration is None:
+        return NEVER
+    unit = "" if calibration.unit == "cpu" else ", by wall time"
+    return f"calibrated {calibration.date}{unit}"
+
+
+def lines(prediction: Prediction) -> list[str]:
+    """For people: the sites, each with its jobs below."""
+    text = []
+    for site in prediction["sites"]:
+        jobs = [job for job in prediction["jobs"] if job["site"] == site["site"]]
+        text.append(_site_line(site))
+        text += [f"  {_job_line(job)}" for job in jobs]
+    return text
+
+
+def _site_line(site: SitePrediction) -> str:
+    cores = (
+        f"{site['cpu']:.2g} of {site['cpu_limit']:g} cores ({site['cpu_without_batches']:.2g} without the "
+        "price of micro-batches)"
+    )
+    memory = f"{format_size(site['memory'])} of {format_size(site['memory_limit'])}"
+    fits = "" if site["fits"] else "  DOES NOT FIT"
+    return f"predicted on {site['site']}: {cores}, {memory}{fits}  ({site['costs']})"
+
+
+def _job_line(job: JobPrediction) -> str:
+    count = len(job["queries"])
+    parts = [f"{job['job']}: {job['cpu']:.2g} cores"]
+    if job["memory"] is not None and job["state"] is not None:
+        parts += [format_size(job["memory"]), f"state {format_size(job['state'])}"]
+    parts += [f"{count} {'query' if count == 1 else 'queries'}"]
+    return ", ".join(parts)

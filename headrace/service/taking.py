@@ -1,0 +1,153 @@
+"""Add and drop on a running project: trees are stopped and started with other members.
+
+    journal: pending -> (one transaction: deployment and change) -> stop -> start -> seen running: settled
+
+Several pending changes are applied together, with one stop and one start of each tree. A tree that does not
+start with a new member is started without it, and the change is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from headrace.errors import UserError
+from headrace.plan.placed import TreeJob
+from headrace.runtime.executor import ENDED, JobState
+from headrace.service.deployment import Wanted
+from headrace.service.fleet import Fleet, Unit, queries, units_of
+from headrace.service.keeper import Keeper
+from headrace.service.moments import Clock, timestamp
+from headrace.service.telling import tell
+from headrace.state.records import Change
+from headrace.state.store import Store
+
+_QUIET = timedelta(seconds=10)
+"""A tree that runs and has had no batch for so long has no input; a change need not wait for that."""
+
+
+class Taking:
+    def __init__(
+        self, keeper: Keeper, fleet: Fleet, store: Store, clock: Clock, note: Callable[[str], None]
+    ) -> None:
+        self._keeper, self._fleet, self._store, self._clock = keeper, fleet, store, clock
+        self._note = note
+        self._open = list(store.unsettled())
+        self._stopped: dict[str, datetime] = {}
+        """When each tree was stopped for a change that is not settled yet."""
+        self._started: dict[str, datetime] = {}
+        self._left: dict[int, str] = {}
+        """The tree that the query of a drop was in."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for a change to be seen running."""
+        return any(self._unit_id(change) is not None for change in self._open)
+
+    # -- starting -----------------------------------------------------------------------------------
+
+    def start(self, unit: Unit) -> None:
+        self._started[unit.id] = self._clock()
+        error = self._fleet.start(self._keeper.project, unit)
+        if error is not None:
+            self._without_newcomers(unit, error)
+        self._keeper.remove(lambda doomed: doomed.tree == unit.id)
+
+    def _without_newcomers(self, unit: Unit, error: UserError) -> None:
+        names = queries(unit)
+        new = [change for change in self._open if change.kind == "add" and change.query in names]
+        if not new:
+            return
+        self._keeper.take_back(new, error.render())
+        self._settled(new)
+        gone = {change.query for change in new}
+        self._fleet.leave(gone)
+        for change in new:
+            self._note(f"{change.query} was not added: {error.message}")
+        if isinstance(unit, TreeJob) and gone != set(names):
+            rest = tuple(member for member in unit.members if member.query not in gone)
+            self._fleet.start(self._keeper.project, replace(unit, members=rest))
+        else:
+            self._fleet.forget(unit.id)
+            self._keeper.remove_ready()
+
+    # -- taking -------------------------------------------------------------------------------------
+
+    def take(self) -> None:
+        """Apply what commands have asked for."""
+        if not self._store.any_pending():
+            return
+        failed = [unit for unit, p in self._fleet.states.items() if p.state in ENDED]
+        before = {c.id: self._place(c.query) for c in self._store.edits().pending if c.kind == "drop"}
+        wanted = self._keeper.take(self._names(), failed)
+        if wanted is not None:
+            self._left |= {change: tree for change, tree in before.items() if tree is not None}
+            self._open = list(self._store.unsettled())
+            self._change(wanted)
+
+    def _names(self) -> list[str]:
+        return [name for unit in self._fleet.units.values() for name in queries(unit)]
+
+    def _place(self, query: str) -> str | None:
+        unit = self._fleet.unit_of(query)
+        return None if unit is None else unit.id
+
+    def _change(self, wanted: Wanted) -> None:
+        """From what runs to what should run: stops first, so that no query ever runs twice."""
+        units = units_of(wanted.placed, self._keeper.project.queries)
+        after = {unit.id: unit for unit in units}
+        touched = [one for one, before in self._fleet.units.items() if after.get(one) != before]
+        self._fleet.leave(set(self._names()) - {name for unit in units for name in queries(unit)})
+        self._stopped |= {one: self._clock() for one in touched if one in after}
+        self._fleet.stop(touched)
+        for one in touched:
+            self._fleet.forget(one)
+        self._keeper.remove_ready()
+        for unit in units:
+            if unit.id not in self._fleet.units:
+                self.start(unit)
+
+    # -- settling -----------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Write down the changes that have been seen running, from when on they are valid, and for how long
+        the others of their tree stood still."""
+        done = [change for change in self._open if self._seen(change)]
+        for change in done:
+            self._write(change)
+        self._settled(done)
+
+    def _unit_id(self, change: Change) -> str | None:
+        return self._left.get(change.id) if change.kind == "drop" else self._place(change.query)
+
+    def _seen(self, change: Change) -> bool:
+        unit = self._unit_id(change)
+        if unit is None:
+            return change.kind == "drop"
+        progress = self._fleet.states.get(unit)
+        if progress is None:
+            # A drop whose tree is gone is done; an add waits for its turn.
+            return unit not in self._fleet.units
+        quiet = self._clock() - self._started.get(unit, self._clock()) >= _QUIET
+        running = progress.state is not JobState.STARTING and (progress.batch is not None or quiet)
+        return running or progress.state in ENDED
+
+    def _write(self, change: Change) -> None:
+        unit = self._unit_id(change)
+        progress = self._fleet.seen.get(change.query)
+        valid_from = None if progress is None else progress.valid_from
+        state = None if unit is None else self._fleet.states.get(unit)
+        stopped = None if unit is None else self._stopped.get(unit)
+        ran = state is not None and state.batch is not None
+        pause = (self._clock() - stopped).total_seconds() if stopped is not None and ran else None
+        told = replace(change, valid_from=valid_from, pause=pause, settled=timestamp(self._clock))
+        if change.kind == "add" and progress is not None and progress.state is JobState.FAILED:
+            told = replace(told, message=f"it failed: {progress.error}")
+        self._store.settle(told)
+        self._note(tell(told, self._keeper.deployment))
+
+    def _settled(self, done: list[Change]) -> None:
+        self._open = [change for change in self._open if change not in done]
+        if not self._open:
+            self._stopped.clear()

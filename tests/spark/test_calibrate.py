@@ -1,0 +1,43 @@
+"""A calibration on a real Spark, as small as it can be: figures come out, are kept, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from headrace.catalog.model import Project, Site
+from headrace.service.calibrate import QUICK, calibrate
+from headrace.service.calibration_file import costs_of
+from headrace.service.layout import own_folder
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_site_is_measured(tmp_path: Path) -> None:
+    site = Site(name="here", endpoint="local[2]")
+    project = Project(
+        name="p", root=tmp_path, streams={}, tables={}, sites={"here": site}, links=(), queries={}
+    )
+    told: list[tuple[str, int, int]] = []
+    found = calibrate(
+        project,
+        "here",
+        os.environ,
+        datetime(2026, 11, 16, 5, 0),
+        effort=replace(QUICK, scale=0.02),
+        tell=lambda what, done, total: told.append((what, done, total)),
+    )
+    costs, source = costs_of(project, "here")
+    assert source == found and found.unit == "cpu" and found.date == "2026-11-16 05:00"
+    assert costs.engine > 1.0, "Spark does not start in a second of CPU"
+    assert costs.job + costs.batch > 0.05
+    assert costs.engine_memory > 200e6 and costs.worker_memory > 20e6
+    assert found.held_out.measured > 0.5
+    assert [case.case for case in found.cases] == [case.name for case in QUICK.cases]
+    assert told[0][1:] == (0, len(QUICK.cases) + 2) and told[-1][1] == told[-1][2]
+    left = {path.name for path in own_folder(project).iterdir()}
+    assert "calibration.json" in left and "calibrating" not in left

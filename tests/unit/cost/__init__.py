@@ -1,0 +1,1 @@
+"""Costs: arithmetic and fitting, checked by hand-made cases."""
