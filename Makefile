@@ -66,7 +66,7 @@ $(BENCH)/flink/.ready-$(FLINK): $(VENV)/.ready
 	$(BENCH)/flink/bin/python -m pip install --quiet --disable-pip-version-check apache-flink==$(FLINK)
 	@touch $@
 
-# Window queries on five engines; hours. ARGS=--quick takes five minutes, ARGS=--help says what else there is.
+# Window queries on five engines; hours. ARGS=--quick takes about five minutes, ARGS=--help says what else there is.
 bench-windows: $(VENV)/.kernels $(BENCH)/flink/.ready-$(FLINK)
 	$(PY) -m benchmarks.windows --cache $(BENCH) $(or $(ARGS),--publish)
 

@@ -55,9 +55,8 @@ def parse(given: Sequence[str] | None) -> Options:
     said = parser.parse_args(given)
     if said.quick:
         # What was said beside --quick holds.
-        parser.set_defaults(
-            queries="1,5", workload=FEATURE, events=40_000, span=600, files=20, batch=4, limit=60, parts=TABLE
-        )
+        parser.set_defaults(queries="1,3", workload=FEATURE, events=20_000, span=400, files=4, batch=4)
+        parser.set_defaults(limit=90, parts=TABLE, store="rocksdb", json="windows-quick")
         said = parser.parse_args(given)
     workloads = tuple(WORKLOADS) if said.workload == "all" else _names(said.workload)
     if unknown := [name for name in workloads if name not in WORKLOADS]:
@@ -103,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="; ".join(f"{name}: {about}" for name, about in PARTS.items()),
     )
     add = parser.add_argument
-    add("--quick", action="store_true", help="40,000 events, 1 and 5 queries: under five minutes")
+    add("--quick", action="store_true", help="20,000 events, 1 and 3 queries: about five minutes")
     add("--queries", default="1,10,50,200", help="numbers of queries (default %(default)s)")
     add("--others", type=int, default=50, help="queries of workloads after the first (default %(default)s)")
     add("--workload", default="all", help=f"{', '.join(WORKLOADS)}; all by default")

@@ -70,7 +70,8 @@ def random_tree(seed: int, rows: int = 160, batches: int = 8) -> TreeCase:
     rng = random.Random(seed)
     stream = _stream(rng)
     writer = _Writer(rng, frozenset(stream.columns))
-    sql = {f"q{i}": writer.query() for i in range(rng.choice((2, 2, 3, 3, 4, 5, 6, 8, 12)))}
+    # Cases that run at once in one executor must not share names.
+    sql = {f"q{i}_{seed}": writer.query() for i in range(rng.choice((2, 2, 3, 3, 4, 5, 6, 8, 12)))}
     arrived = _arrivals(rng, stream, rng.randrange(min(20, rows), rows + 1), writer.longest)
     return TreeCase(seed, stream, sql, _split(rng, stream, arrived, batches))
 

@@ -27,7 +27,7 @@ from tests.property.tree_judge import Judge, Outcome, Part
 from tests.spark.harness import context_of, with_files, write_batches
 
 AT_ONCE = 4
-_ROWS, _BATCHES = 120, 3
+_ROWS, _BATCHES = 120, 5
 _LONGEST = 180
 
 

@@ -105,14 +105,17 @@ class TreeRun(JobRun):
         taker = None if kept else self._taker(query, context.sink.kind)
         return Reader(query, finish, member.plan.schema, context.sink.kind, folder, kept, taker)
 
-    def _taker(self, query: str, kind: SinkKind) -> Callable[[Path], None]:
-        """Results that are not kept are shown or held, and their file is removed."""
+    def _taker(self, query: str, kind: SinkKind) -> Callable[[Path], None] | None:
+        """Results that are not kept are shown or held, and their file is removed. None: nobody wants them."""
+        on_rows = self._on_rows
+        if kind is not SinkKind.MEMORY and on_rows is None:
+            return None
 
         def take(path: Path) -> None:
             if kind is SinkKind.MEMORY:
                 self.tables[query].append(pq.read_table(path))
-            elif self._on_rows is not None:
-                self._on_rows(query, path)
+            elif on_rows is not None:
+                on_rows(query, path)
             path.unlink()
 
         return take

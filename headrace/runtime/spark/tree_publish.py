@@ -117,7 +117,8 @@ class TreePublisher:
             reader = self._readers[member]
             rows = reader.finish(pa.concat_tables(tables))
             if rows.num_rows:
-                _give(reader, rows, number)
+                if reader.published or reader.take is not None:
+                    _give(reader, rows, number)
                 self.done.rows[member] = self.done.rows.get(member, 0) + rows.num_rows
                 touched.add(reader.folder)
         return touched

@@ -1,0 +1,142 @@
+"""`make bench-windows`: what is charged to an engine, when a figure is scaled, and which answers pass."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.windows import answers, data
+from benchmarks.windows.cells import FORETOLD, MEASURED, NOT, SCALED, Bench, Case
+from benchmarks.windows.engines import Engine, Places, Sample
+from benchmarks.windows.headrace_trees import project
+from benchmarks.windows.meter import Usage, measure
+from benchmarks.windows.options import parse
+from benchmarks.windows.spec import Report, RunSpec
+from benchmarks.windows.tables import markdown
+from benchmarks.windows.workloads import FUNCTIONS, WORKLOADS
+from headrace.runtime.duckdb.reference import evaluate
+from headrace.service.members import member_of
+
+SPIN = "import time\nwhile time.process_time() < {}: pass\n"
+
+
+def spent(code: str, folder: Path) -> Usage:
+    return measure([sys.executable, "-c", code], log=folder / "log", limit=30, environ=os.environ)
+
+
+def test_cpu_of_orphans_and_of_children_nobody_waits_for_is_charged(tmp_path: Path) -> None:
+    nothing = spent("import os, signal, time", tmp_path).cpu
+    orphan = f"import os\nif os.fork() == 0:\n    os.setsid()\n{_indented(SPIN.format(0.5))}"
+    assert spent(orphan, tmp_path).cpu == pytest.approx(nothing + 0.5, abs=0.25)
+    ignored = (
+        "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        f"if os.fork() == 0:\n{_indented(SPIN.format(0.6))}    os._exit(0)\ntime.sleep(1.2)"
+    )
+    assert spent(ignored, tmp_path).cpu == pytest.approx(nothing + 0.6, abs=0.25)
+
+
+def _indented(code: str) -> str:
+    return "".join(f"    {line}\n" for line in code.splitlines())
+
+
+def test_a_command_ends_at_its_limit(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    usage = measure(command, log=tmp_path / "log", limit=0.3, environ=os.environ)
+    assert usage.timed_out
+    assert usage.code == -9
+    assert usage.wall < 10
+
+
+def test_query_sets_grow_by_adding(tmp_path: Path) -> None:
+    for workload in WORKLOADS.values():
+        many = workload.queries(200)
+        assert many[:10] == workload.queries(10)
+        assert {function for query in many for function, _ in query.aggregates} == set(FUNCTIONS)
+        assert all(len(set(query.aggregates)) == len(query.aggregates) for query in many)
+
+
+class Told(Bench):
+    """Runs that take what a line says: 1 s and 10 CPU-s of start-up, then so much an event and query."""
+
+    def run(self, engine: Engine, case: Case, files: int, limit: float) -> Sample:
+        events = files * case.input.per_file
+        work = 1e-3 * events * case.queries
+        usage = Usage(wall=1 + work, cpu=10 + 2 * work, timed_out=1 + work > limit)
+        told = Report(ready=1.0)
+        return Sample(events, usage, told, 1, problem="over the limit" if usage.timed_out else "")
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Bench:
+    return Told(Places(tmp_path, tmp_path, {}), 100.0, "1g", 2, lambda _: None)
+
+
+INPUT = data.Input(events=60_000, span=600, keys=5)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "note"), [(1, MEASURED, ""), (10, SCALED, "events"), (200, FORETOLD, "fewer")]
+)
+def test_what_is_scaled_is_said(told: Bench, count: int, kind: str, note: str) -> None:
+    told.cell(Engine.PLAIN, Case("feature", 1, INPUT))
+    cell = told.cell(Engine.PLAIN, Case("feature", count, INPUT))
+    assert cell.kind == kind
+    assert note in cell.note
+    # Whatever the way, a straight line is found again.
+    assert cell.cpu == pytest.approx(10 + 2e-3 * 60_000 * count, rel=0.02)
+    assert ("~" in markdown([cell])) or kind != SCALED
+
+
+def test_sets_that_flink_refuses_are_not_run(told: Bench) -> None:
+    cell = told.cell(Engine.FLINK, Case("coprime", 10, INPUT))
+    assert (cell.kind, cell.cpu) == (NOT, None)
+    assert "5 of 10" in cell.note
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> RunSpec:
+    """Answers of the reference, which knows nothing of pieces and frames."""
+    folder = data.make(tmp_path, data.Input(events=400, span=120, keys=5, files=2))
+    (tmp_path / "run").mkdir()
+    queries = tuple(q for w in ("feature", "coprime") for q in WORKLOADS[w].queries(6))
+    named = tuple(replace(q, name=f"n{i}") for i, q in enumerate(queries))
+    spec = RunSpec("duckdb", named, str(folder), "", str(tmp_path / "run"))
+    rows = pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("*.parquet"))])
+    made = project(spec)
+    for query in made.queries.values():
+        member = member_of(made, query)
+        assert not isinstance(member, str)
+        spec.results(query.name).mkdir(parents=True)
+        pq.write_table(evaluate(member.plan, {"s": rows}), spec.results(query.name) / "rows.parquet")
+    return spec
+
+
+@pytest.mark.parametrize("full", [2_000_000, 0])
+def test_answers(answered: RunSpec, full: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "FULL_ROWS", full)
+    checker = answers.Checker(answered)
+    assert checker.check(answered, open_end=False).problem == ""
+    path = answered.results("n2") / "rows.parquet"
+    right = pq.read_table(path)
+    values = right.column(2).to_pylist()
+    value = right.set_column(2, right.column_names[2], pa.array([values[0] + 0.01, *values[1:]]))
+    twice = pa.concat_tables([right.slice(1), right.slice(1, 1)])
+    for wrong in (value, right.slice(1), twice):
+        pq.write_table(wrong, path)
+        assert checker.check(answered, open_end=False).problem.startswith("n2: ")
+
+
+def test_bad_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (["--workload", "x"], ["--queries", "0"], ["--engines", "x"], ["--batch", "99"]):
+        with pytest.raises(SystemExit) as ended:
+            parse(given)
+        assert ended.value.code == 2
+    assert "there are feature" in capsys.readouterr().err
+    assert parse(["--quick", "--events", "7000"]).events == 7000
+    assert parse(["--quick"]).queries == (1, 3)
