@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.catalog.model import Table
 from headrace.errors import EngineError
 from headrace.plan import logical as lp
+from headrace.plan.expr import ColumnRef
 from headrace.runtime.duckdb.load import load_table
 from headrace.runtime.duckdb.reference import sql_above
 from headrace.runtime.results import conform
@@ -36,9 +37,22 @@ def unsupported(plan: lp.LogicalPlan, node: lp.LogicalPlan) -> str:
     return ""
 
 
+def _picked(plan: lp.LogicalPlan, node: lp.LogicalPlan) -> dict[str, str] | None:
+    """Which column of the node each column of the plan is, where all of them are just that."""
+    if plan == node:
+        return {name: name for name in node.schema.names}
+    if not isinstance(plan, lp.Project):
+        return None
+    below = _picked(plan.input, node)
+    columns = [(name, expr.name) for name, expr in plan.items if isinstance(expr, ColumnRef)]
+    if below is None or len(columns) != len(plan.items):
+        return None
+    return {name: below[column] for name, column in columns}
+
+
 class Above:
     """The part of a plan above one of its nodes, ready for batches of that node's rows. Static tables are
-    read once, here."""
+    read once, here. A plan that only picks columns above needs no engine."""
 
     def __init__(
         self,
@@ -48,26 +62,39 @@ class Above:
         root: Path = Path(),
     ) -> None:
         self._plan, self._node = plan, node
-        self._text = sql_above(plan, node, _ROWS)
-        self._connection = duckdb.connect(config=_SETTINGS)
-        self._connection.execute("SET TimeZone = 'UTC'")
-        for name in set(lp.tables_of(plan)) - set(lp.tables_of(node)):
-            table = (tables or {})[name]
-            self._connection.register(name, conform(load_table(table, root), table.schema_))
-        self._connection.execute("SET enable_external_access = false")
+        self._picked = _picked(plan, node)
+        self._tables = {
+            name: conform(load_table(table, root), table.schema_)
+            for name, table in (tables or {}).items()
+            if name in set(lp.tables_of(plan)) - set(lp.tables_of(node))
+        }
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            self._connection = duckdb.connect(config=_SETTINGS)
+            self._connection.execute("SET TimeZone = 'UTC'")
+            for name, rows in self._tables.items():
+                self._connection.register(name, rows)
+            self._connection.execute("SET enable_external_access = false")
+            self._text = sql_above(self._plan, self._node, _ROWS)
+        return self._connection
 
     def rows(self, batch: pa.Table) -> pa.Table:
         """The rows that the plan makes of a batch of the node's rows."""
-        if self._plan == self._node:
-            return conform(batch, self._plan.schema)
-        self._connection.register(_ROWS, conform(batch, self._node.schema))
+        if self._picked is not None:
+            columns = {name: batch[column] for name, column in self._picked.items()}
+            return conform(pa.table(columns), self._plan.schema)
+        connection = self._open()
+        connection.register(_ROWS, conform(batch, self._node.schema))
         try:
-            answer = self._connection.sql(self._text).to_arrow_table()
+            answer = connection.sql(self._text).to_arrow_table()
         except duckdb.Error as error:
             raise EngineError("DuckDB could not finish the query", detail=str(error)) from error
         finally:
-            self._connection.unregister(_ROWS)
+            connection.unregister(_ROWS)
         return conform(answer, self._plan.schema)
 
     def close(self) -> None:
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()

@@ -99,6 +99,7 @@ class TreePublisher:
         """What was given is in the results; Spark's log goes on naming the file, which nobody reads."""
         for path in files:
             path.unlink(missing_ok=True)
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
     def _open(self, batch: Sequence[Found]) -> set[Path]:
         """Give the results of one batch; the folders that were written to."""
