@@ -3,9 +3,8 @@ again."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -112,13 +111,6 @@ def made(name: str, queries: Sequence[str] = tuple(QUERIES)) -> TreeJob:
     """A tree of some queries, in the shape of all of them."""
     shape = shape_of(tuple(map(member, QUERIES)))
     return TreeJob(name, "local", shape, tuple(map(member, queries)))
-
-
-@pytest.fixture
-def executor() -> Iterator[SparkExecutor]:
-    engine = SparkExecutor(os.environ)
-    yield engine
-    engine.close()
 
 
 def sink(query: str) -> SinkKind:

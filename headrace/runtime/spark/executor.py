@@ -58,6 +58,10 @@ class SparkExecutor:
         """Start a tree; each member is then a job of its own to ask for."""
         if tree.id in self._jobs and not self._jobs[tree.id].ended:
             raise InternalError(f"tree {tree.id} runs already")
+        for query in members:
+            other = self._trees.get(query)
+            if other is not None and other.tree.id != tree.id and not other.ended:
+                raise InternalError(f"query {query} runs already, in tree {other.tree.id}")
         self._clear_fence(context.root)
         run = TreeRun(tree, context, members, drain=drain, on_rows=self._on_rows)
         if run.is_finished():
