@@ -24,11 +24,11 @@ def calibrate(
         str, typer.Option(metavar="SITE", help="Which site of the project to measure.")
     ] = "local",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer, smaller runs: rescales the defaults, under a minute.")
+        bool, typer.Option("--quick", help="Fewer, smaller runs: rescales the defaults; a minute or two.")
     ] = False,
     json: AsJson = False,
 ) -> int:
-    """Measure what window queries cost on a site, for `plan` and the planner; takes about three minutes."""
+    """Measure what window queries cost on a site, for `plan` and the planner; takes some minutes."""
     from headrace.service.calibrate import FULL, QUICK
     from headrace.service.calibrate import calibrate as measure
 

@@ -67,7 +67,7 @@ def table_rows(table: Table) -> pa.Table:
 
 def random_batches(rng: random.Random, stream: Stream, count: int, start: int, length: int) -> list[pa.Table]:
     """`count` rows over `length` microseconds from `start`, in order of arrival, split into batches."""
-    rows = [_row(rng, stream, start + _offset(rng, length)) for _ in range(count)]
+    rows = [_row(rng, stream, start + offset(rng, length)) for _ in range(count)]
     rows += [dict(rng.choice(rows)) for _ in range(count // 12)]
     nameless = [_row(rng, stream, None) for _ in range(rng.choice((0, 0, 0, 3)))]
     arrivals = [(_arrival(rng, row, stream.watermark, start + length), k) for k, row in enumerate(rows)]
@@ -83,7 +83,7 @@ def _arrival(rng: random.Random, row: dict[str, object], watermark: int, end: in
     return time + (rng.randrange(watermark) if rng.random() < 0.5 else 0)
 
 
-def _offset(rng: random.Random, length: int) -> int:
+def offset(rng: random.Random, length: int) -> int:
     """Often a whole second (an edge of windows), sometimes one microsecond before it, else anything."""
     kind = rng.random()
     if kind < 0.35:

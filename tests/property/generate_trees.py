@@ -22,7 +22,7 @@ from headrace.catalog.model import FileSource, Format, Project, Query, Stream
 from headrace.plan.placed import TreeMember
 from headrace.plan.types import DataType
 from headrace.service import members
-from tests.property.generate_data import ARROW
+from tests.property.generate_data import ARROW, offset
 
 SECOND = 1_000_000
 STREAM = "s"
@@ -231,23 +231,13 @@ def _arrivals(rng: random.Random, stream: Stream, count: int, longest: int) -> l
     made: list[tuple[int, Row]] = []
     late = rng.choice((0.0, 0.05, 0.2))
     for number in range(count):
-        time = bursts[number * len(bursts) // count] + _offset(rng, length)
+        time = bursts[number * len(bursts) // count] + offset(rng, length)
         delay = rng.randrange(stream.watermark + 1) if rng.random() < 0.5 else 0
         delay += rng.randrange(2 * length) if rng.random() < late else 0
         made.append((time + delay, _row(rng, stream, time)))
     made += [(when + rng.randrange(3), dict(row)) for when, row in rng.sample(made, count // 12)]
     made += [(rng.choice(made)[0], _row(rng, stream, None)) for _ in range(rng.choice((0, 0, 0, 2)))]
     return [row for _, row in sorted(made, key=lambda pair: pair[0])]
-
-
-def _offset(rng: random.Random, length: int) -> int:
-    """Often a whole second (an edge of windows), or one microsecond before it; else anything."""
-    kind = rng.random()
-    if kind < 0.35:
-        return rng.randrange(length // SECOND) * SECOND
-    if kind < 0.45:
-        return rng.randrange(1, length // SECOND) * SECOND - 1
-    return rng.randrange(length // 1000) * 1000 if kind < 0.9 else rng.randrange(length)
 
 
 def _row(rng: random.Random, stream: Stream, time: int | None) -> Row:

@@ -193,11 +193,6 @@ class TreeRun(JobRun):
         for above in self._above.values():
             above.close()
 
-    @property
-    def output_seconds(self) -> float:
-        """CPU time that opening and writing results has taken."""
-        return self._tree_publisher.seconds
-
     def progress_of(self, query: str) -> Progress:
         """The progress of one member: the tree's, with the member's own rows."""
         return replace(

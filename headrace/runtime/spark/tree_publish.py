@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +62,6 @@ class TreePublisher:
         self._ledger = state / "published.json"
         self.done = self._load()
         self._logged = -1
-        self.seconds = 0.0
-        """CPU time that giving results has taken in this process."""
         self._remove(committed(staging)[: self.done.files])
         for reader in readers.values():
             reader.folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +80,6 @@ class TreePublisher:
         if logged == self._logged:
             return self.done
         fresh = committed(self._staging)[self.done.files :]
-        began = time.thread_time()
         touched = {folder for batch in _batches(fresh, self.done.files) for folder in self._open(batch)}
         for folder in touched:
             sync_folder(folder)
@@ -91,7 +87,6 @@ class TreePublisher:
         self._logged = logged
         write_json(self._ledger, {"files": self.done.files, "rows": self.done.rows, "late": self.done.late})
         self._remove(fresh)
-        self.seconds += time.thread_time() - began
         return self.done
 
     @staticmethod

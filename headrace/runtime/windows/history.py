@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from headrace.plan.placed import TreeJob
-from headrace.runtime.windows.kept import Span, covers
+from headrace.runtime.windows.kept import Span, valid_from
 from headrace.runtime.windows.opening import edge_classes, next_edges
 from headrace.runtime.windows.runs import next_window
 from headrace.runtime.windows.spec import QuerySpec, TreeSpec
@@ -29,10 +29,6 @@ Edges = tuple[tuple[int, int], ...]
 ALL = "*"
 """Stands among the columns where fragments have all rows of the tree, and not only those that some member
 wanted."""
-
-
-_LOOK_BACK = 1_000_000
-"""Windows of a new member that are looked at; earlier ones are not promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +157,4 @@ def _first(query: QuerySpec, needs: frozenset[str], before: Sequence[Made], at: 
             # Fragments without its columns may lie anywhere before their end.
             floor = max(floor, made.end)
     now = max([at.newest, *(span.end for span in spans)])
-    last = -(-now // query.slide)
-    floor = max(floor, query.first_after(at.watermark) * query.slide, (last - _LOOK_BACK) * query.slide)
-    opens = np.arange(-(-floor // query.slide), last) * query.slide
-    wrong = np.flatnonzero(~np.asarray(covers(query, spans, opens.tolist()), np.bool_))
-    first = floor if not len(wrong) else int(opens[wrong[-1]]) + query.slide
-    return -(-first // query.slide) * query.slide
+    return valid_from(query, spans, now, max(floor, query.first_after(at.watermark) * query.slide))

@@ -13,6 +13,9 @@ import numpy as np
 
 from headrace.runtime.windows.spec import QuerySpec
 
+_LOOK_BACK = 1_000_000
+"""Windows of a new query that are looked at; earlier ones are not promised."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -43,15 +46,13 @@ def covers(query: QuerySpec, kept: Sequence[Span], starts: Sequence[int]) -> lis
     return [bool(r) for r in right]
 
 
-def valid_from(query: QuerySpec, kept: Sequence[Span], now: int) -> int:
-    """The earliest multiple of the slide such that every window from there on is right; `now` is an instant
-    from which the query's own edges hold, no earlier than the end of the last span."""
-    last = -(-now // query.slide)
-    if not kept:
-        return last * query.slide
-    first = -(-min(span.start for span in kept) // query.slide)
-    starts = [k * query.slide for k in range(first, last)]
-    right = covers(query, kept, starts)
-    while right and right[-1]:
-        right.pop()
-    return (first + len(right)) * query.slide if first < last else last * query.slide
+def valid_from(query: QuerySpec, kept: Sequence[Span], now: int, floor: int | None = None) -> int:
+    """The earliest multiple of the slide, at `floor` or later, such that every window from there on is right;
+    `now` is an instant from which the query's own edges hold, no earlier than the end of the last span."""
+    slide, last = query.slide, -(-now // query.slide)
+    begin = min((span.start for span in kept), default=now)
+    instants = [begin, (last - _LOOK_BACK) * slide] + ([] if floor is None else [floor])
+    first = -(-max(instants) // slide)
+    opens = np.arange(first, last) * slide
+    wrong = np.flatnonzero(~np.asarray(covers(query, kept, opens.tolist()), np.bool_))
+    return int(opens[wrong[-1]]) + slide if len(wrong) else first * slide

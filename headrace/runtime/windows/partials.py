@@ -1,4 +1,4 @@
-"""Which partial columns a set of aggregate calls needs, each once, and how Spark SQL computes them.
+"""Which partial columns a set of aggregate calls needs, each once.
 
 A variance is kept as (count, mean, M2), never as a sum of squares: of large numbers with a small spread the
 squares would leave nothing after the subtraction. An avg of INT shares the exact BIGINT sum, which 2^31 rows
@@ -7,7 +7,9 @@ average does not.
 
 approx_count_distinct is a sketch of our own (sketch.py): Spark has no aggregate whose partial result is a
 small sketch that numpy can merge (hll_sketch_agg gives a format of its own; bitmap_construct_agg takes 4 KiB
-a fragment and key). Its SQL here is there for its name only.
+a fragment and key).
+
+The SQL text of a partial column is there for its name only, which says what it computes: opening.py makes it.
 """
 
 from __future__ import annotations
@@ -31,10 +33,9 @@ SUPPORTED = MERGEABLE
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The partial columns of a tree, the Spark SQL aggregate of each, and the outputs of each query."""
+    """The partial columns of a tree, and the outputs of each query."""
 
     partials: tuple[Partial, ...]
-    sql: tuple[str, ...]
     outputs: tuple[tuple[Output, ...], ...]
 
 
@@ -45,12 +46,12 @@ def unsupported(call: AggregateCall) -> str:
 
 def needs_of(queries: Iterable[Iterable[tuple[str, AggregateCall]]]) -> Needs:
     """What the named calls of each query need. Raises NotSupported."""
-    found: dict[Partial, tuple[int, str]] = {}
+    found: dict[Partial, int] = {}
     outputs = [tuple(_output(name, call, found) for name, call in calls) for calls in queries]
-    return Needs(tuple(found), tuple(sql for _, sql in found.values()), tuple(outputs))
+    return Needs(tuple(found), tuple(outputs))
 
 
-def _output(name: str, call: AggregateCall, found: dict[Partial, tuple[int, str]]) -> Output:
+def _output(name: str, call: AggregateCall, found: dict[Partial, int]) -> Output:
     reason = unsupported(call)
     if reason:
         raise NotSupported(reason)
@@ -58,7 +59,7 @@ def _output(name: str, call: AggregateCall, found: dict[Partial, tuple[int, str]
     for kind, kept, sql in _parts(call):
         digest = hashlib.sha1(sql.encode(), usedforsecurity=False).hexdigest()[:12]
         partial = Partial(f"{kind}_{digest}", kind, kept)
-        positions.append(found.setdefault(partial, (len(found), sql))[0])
+        positions.append(found.setdefault(partial, len(found)))
     return Output(name, call.function, tuple(positions), call.type)
 
 
