@@ -15,12 +15,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.catalog.model import SinkKind
+from headrace.errors import InternalError
 from headrace.plan.types import Schema
 from headrace.runtime.duckdb.texts import as_text
 from headrace.runtime.files import sync_folder, write_json
@@ -51,8 +51,8 @@ class Given:
     late: dict[str, int] = field(default_factory=dict)
 
 
-Found = tuple[int, dict[str, Any]]
-"""A row of staged output, and the number of the file it was in."""
+Staged = tuple[int, Path]
+"""A file of staged output, and its number."""
 
 
 class TreePublisher:
@@ -96,22 +96,27 @@ class TreePublisher:
             path.unlink(missing_ok=True)
             path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
-    def _open(self, batch: Sequence[Found]) -> set[Path]:
+    def _open(self, batch: Sequence[Staged]) -> set[Path]:
         """Give the results of one batch; the folders that were written to."""
         number = min(place for place, _ in batch)
-        blobs: dict[str, list[pa.Table]] = {}
-        for _, row in batch:
-            member = row["query"]
-            if member not in self._readers:
-                continue
-            if row["kind"] == LATE:
-                self.done.late[member] = self.done.late.get(member, 0) + row["rows"]
-            else:
-                blobs.setdefault(member, []).append(from_blob(row["data"]))
+        blobs: dict[str, list[pa.Buffer]] = {}
+        for _, path in batch:
+            rows = pq.ParquetFile(path, memory_map=True).read()
+            said = zip(
+                *(rows[name].to_pylist() for name in ("query", "kind", "rows")), rows["data"], strict=True
+            )
+            for member, kind, count, data in said:
+                if member not in self._readers:
+                    continue
+                if kind == LATE:
+                    self.done.late[member] = self.done.late.get(member, 0) + count
+                else:
+                    # Not as bytes: a batch of many queries is large, and need not be there twice.
+                    blobs.setdefault(member, []).append(data.as_buffer())
         touched = set()
-        for member, tables in blobs.items():
+        for member, found in blobs.items():
             reader = self._readers[member]
-            rows = reader.finish(pa.concat_tables(tables))
+            rows = reader.finish(pa.concat_tables([from_blob(data) for data in found]))
             if rows.num_rows:
                 if reader.published or reader.take is not None:
                     _give(reader, rows, number)
@@ -120,12 +125,16 @@ class TreePublisher:
         return touched
 
 
-def _batches(files: Sequence[Path], first: int) -> list[list[Found]]:
-    """The staged rows, batch by batch."""
-    found: dict[int, list[Found]] = {}
+def _batches(files: Sequence[Path], first: int) -> list[list[Staged]]:
+    """The staged files, batch by batch: a file is of one batch, since a batch has one watermark. Only that is
+    read here, so that one batch at a time is in memory."""
+    found: dict[int, list[Staged]] = {}
     for number, path in enumerate(files, start=first):
-        for row in pq.ParquetFile(path, memory_map=True).read().to_pylist():
-            found.setdefault(row["watermark"], []).append((number, row))
+        marks = pq.ParquetFile(path).read(columns=["watermark"])["watermark"].unique().to_pylist()
+        if len(marks) > 1:
+            raise InternalError(f"staged file {path.name} is of {len(marks)} batches")
+        for mark in marks:
+            found.setdefault(mark, []).append((number, path))
     return [found[watermark] for watermark in sorted(found)]
 
 

@@ -206,5 +206,5 @@ def to_blob(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def from_blob(data: bytes) -> pa.Table:
+def from_blob(data: bytes | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
