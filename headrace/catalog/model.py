@@ -148,6 +148,8 @@ class Link(_Model):
     between: tuple[Name, Name]
     latency: Duration = Field(default=1_000, ge=0)
     bandwidth: Size = Field(default=125_000_000, gt=0)
+    cost: float | None = Field(default=None, ge=0)
+    """What a byte costs on this link, for placement; None: its latency in seconds."""
 
 
 class SinkKind(StrEnum):
@@ -198,6 +200,20 @@ Optimiser = Literal[
 equal; a wrong name is then found at its place in the file."""
 
 
+Placement = Literal[
+    "exact",
+    "joint",
+    "top-down",
+    "bottom-up",
+    "npc",
+    "relaxation",
+    "in-network",
+    "plan-then-deploy",
+    "exhaustive",
+]
+"""Who can place joins on sites: the names in planners/placement, held equal by a test too."""
+
+
 class PlannerChoices(_Model):
     rewrite: bool = True
     """Apply the rewrite rules (off: run the query as bound)."""
@@ -212,6 +228,8 @@ class PlannerChoices(_Model):
     """The sharing optimiser; `headrace solve sharing --list` names them."""
     balance: float = Field(default=1.0, ge=0, le=100)
     """Least total * maximum^balance: 0 is the lowest total cost, more leans to evenly loaded sites."""
+    placement: Placement = "exact"
+    """Who places joins of streams on sites; `headrace solve placement --list` names them."""
 
 
 class Project(_Model):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from headrace.cli.network import MapFile, Placement, network_map, print_placement
 from headrace.cli.options import HERE, AsJson, Html, Only, ProjectPath, QueryName, Svg
 from headrace.cli.render import count, out, print_json, table, write_files
 from headrace.service import picture
@@ -19,6 +21,7 @@ from headrace.service.explain import (
     PlanData,
     SharedTreeData,
     SharingData,
+    explain_placement,
     explain_plan,
     explain_query,
 )
@@ -95,19 +98,24 @@ def plan(
     brief: Annotated[bool, typer.Option("--brief", help="The steps, without the plan of each job.")] = False,
     svg: Svg = None,
     html: Html = None,
+    placement: Placement = None,
+    map_file: MapFile = None,
     json: AsJson = False,
 ) -> int:
     """Show the steps that `run` would take from nothing: the trees of queries that share, and the other
-    jobs."""
+    jobs; and, where there are several sites, where streams are best joined."""
     found = open_project(project)
-    data = explain_plan(found, only or ())
+    data = explain_plan(found, only or (), placement)
     expected = predicted_plan(found, only or ())
-    _write_pictures(data["project"], data["jobs"], data["sharing"]["trees"], svg, html)
+    drawn = {} if map_file is None else {map_file: network_map(data, map_file)}
+    _write_pictures(data["project"], data["jobs"], data["sharing"]["trees"], svg, html, drawn)
     if json:
         print_json({**data, "predicted": expected})
         return 0
     _print_steps(data, brief=brief)
     _print_sharing(data["sharing"], brief=brief)
+    if "placement" in data:
+        print_placement(data["placement"], brief=brief)
     for line in prediction_lines(expected):
         out().print(line)
     return 0
@@ -153,13 +161,16 @@ def explain(
     query: QueryName, project: ProjectPath = HERE, svg: Svg = None, html: Html = None, json: AsJson = False
 ) -> int:
     """Show what one query does: its plan as written, and as it runs."""
-    data = explain_query(open_project(project), query)
+    found = open_project(project)
+    data = explain_query(found, query)
+    placement = explain_placement(found, query)
     tree = data["sharing"]["tree"]
     _write_pictures(data["query"], [data], [] if tree is None else [tree], svg, html)
     if json:
-        print_json(data)
-    else:
-        _print_explanation(data)
+        print_json({**data, "placement": placement} if placement else data)
+        return 0
+    _print_explanation(data)
+    _print_lines("placement", placement)
     return 0
 
 
@@ -174,9 +185,14 @@ def _print_explanation(data: Explanation) -> None:
         console.print(data["before_text"])
         console.print(Text("\nas it runs", style="bold"))
     console.print(data["text"])
-    console.print(Text("\nsharing", style="bold"))
-    for line in data["sharing"]["lines"]:
-        console.print(line)
+    _print_lines("sharing", data["sharing"]["lines"])
+
+
+def _print_lines(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        out().print(Text(f"\n{title}", style="bold"))
+    for line in lines:
+        out().print(line)
 
 
 def _reads(job: JobData) -> str:
@@ -189,8 +205,10 @@ def _write_pictures(
     trees: list[SharedTreeData],
     svg: Path | None,
     html: Path | None,
+    others: Mapping[Path, str] | None = None,
 ) -> None:
-    texts = {} if svg is None else {svg: picture.svg(jobs, trees)}
+    texts = dict(others or {})
+    texts |= {} if svg is None else {svg: picture.svg(jobs, trees)}
     write_files(texts if html is None else {**texts, html: picture.html(title, jobs, trees)})
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from headrace.errors import InternalError
-from headrace.plan import bounds, expr, logical
+from headrace.plan import bounds, expr, logical, placed_network
 from headrace.plan.placed import TreeShape
 from headrace.plan.types import Column, DataType, Schema
 
@@ -37,6 +37,11 @@ _CLASSES: dict[str, type[Any]] = {
         logical.WindowJoin,
         Column,
         TreeShape,
+        placed_network.PlacedStream,
+        placed_network.Channel,
+        placed_network.PlacedJoin,
+        placed_network.PlacedQuery,
+        placed_network.PlacedNetwork,
     )
 }
 

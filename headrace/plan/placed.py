@@ -1,4 +1,7 @@
-"""PlacedPlan: which job runs where. A job is one query on its sink site, or a tree of window queries."""
+"""PlacedPlan: which job runs where. A job is one query on its sink site, or a tree of window queries.
+
+`placed_network` says where the joins of streams are to run, once a query can be spread over sites.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from headrace.errors import InternalError
 from headrace.ids import fingerprint
 from headrace.plan.expr import Expr, conjunction, conjuncts
 from headrace.plan.logical import Aggregate, Filter, LogicalPlan, Window, nodes
+from headrace.plan.placed_network import PlacedNetwork
 from headrace.plan.text import format_expr, format_plan
 
 
@@ -126,6 +130,8 @@ class TreeJob:
 class PlacedPlan:
     jobs: tuple[Job, ...]
     trees: tuple[TreeJob, ...] = ()
+    network: PlacedNetwork | None = None
+    """Where joins of streams are best done; None: nothing was placed. Jobs do not go by it yet."""
 
     def __post_init__(self) -> None:
         ids = [job.id for job in self.jobs] + [tree.id for tree in self.trees]

@@ -14,6 +14,9 @@ from headrace.plan.steps import diff
 from headrace.plan.text import format_aggregate, format_expr, format_plan, plan_lines
 from headrace.service.binding import bind, plan_query
 from headrace.service.layout import results_folder
+from headrace.service.placing import place_joins
+from headrace.service.placing_data import PlacementData, placement_data, query_lines
+from headrace.service.placing_problem import network_of
 from headrace.service.project import query_named
 from headrace.service.shared_parts import Parts, parts_of
 from headrace.service.sharing import saving_of, share
@@ -127,6 +130,8 @@ class PlanData(TypedDict):
     jobs: list[JobData]
     """Of the queries that are in no tree."""
     sharing: SharingData
+    placement: NotRequired[PlacementData]
+    """Where streams are best joined; only where there are several sites and joins."""
 
 
 def explain_query(project: Project, name: str) -> Explanation:
@@ -144,6 +149,15 @@ def explain_query(project: Project, name: str) -> Explanation:
     )
 
 
+def explain_placement(project: Project, name: str) -> list[str]:
+    """Where the streams of a query are best joined, among all queries; nothing where there is one site, or no
+    query joins streams."""
+    if network_of(project).size < 2:
+        return []
+    found = place_joins(project, placed(project, share(project, skip_wrong=True)))
+    return [] if found is None else query_lines(placement_data(project, found), name)
+
+
 def _runs_as(project: Project, everything: PlacedPlan, name: str) -> Job:
     for tree in everything.trees:
         for member in tree.members:
@@ -152,16 +166,21 @@ def _runs_as(project: Project, everything: PlacedPlan, name: str) -> Job:
     return plan_query(project, project.queries[name])
 
 
-def explain_plan(project: Project, only: Sequence[str] = ()) -> PlanData:
-    """The whole plan: the steps that `run` takes from nothing, and every tree and job."""
+def explain_plan(project: Project, only: Sequence[str] = (), planner: str | None = None) -> PlanData:
+    """The whole plan: the steps that `run` takes from nothing, every tree and job, and, by this placement
+    planner, where streams are best joined."""
     shared = share(project, only)
     everything = placed(project, shared)
-    return PlanData(
+    data = PlanData(
         project=project.name,
         steps=[*map(_tree_step, everything.trees), *map(str, diff(PlacedPlan(()), _jobs(everything)))],
         jobs=[job_data(project, job) for job in everything.jobs],
         sharing=sharing_data(project, shared, everything),
     )
+    found = place_joins(project, everything, planner)
+    if found is not None:
+        data["placement"] = placement_data(project, found)
+    return data
 
 
 def _tree_step(tree: TreeJob) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headrace.catalog.model import Project
 from headrace.plan.placed import PlacedPlan
 from headrace.service.binding import bind, for_each, plan_query
+from headrace.service.placing import place_joins
 from headrace.service.project import selected
 from headrace.service.weaving import place
 
-__all__ = ["bind", "plan_jobs", "plan_project", "plan_query"]
+__all__ = ["bind", "plan_jobs", "plan_network", "plan_project", "plan_query"]
 
 
 def plan_jobs(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
@@ -23,3 +25,11 @@ def plan_project(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
     """All queries (or those named in `only`) from nothing, in trees where they can be. `jobs` alone does not
     have every query. Raises the first UserError and counts the others."""
     return place(project, [query.name for query in selected(project, only)])
+
+
+def plan_network(project: Project, only: Sequence[str] = (), planner: str | None = None) -> PlacedPlan:
+    """The same with joins of streams on sites and channels between them, in `network`, where there are
+    several sites and joins. No run goes by it yet."""
+    everything = plan_project(project, only)
+    found = place_joins(project, everything, planner)
+    return everything if found is None else replace(everything, network=found.network)

@@ -203,6 +203,11 @@ SHAPE = [
     ),
     Bad("three ends", "name: p\nlinks:\n  - ▶between: [a, b, c]\n", "must name two sites"),
     Bad("ends are text", "name: p\nlinks:\n  - between: ▶a\n", 'must be a list, not "a"'),
+    Bad("link cost below 0", "name: p\nlinks:\n  - between: [a, b]\n    cost: ▶-1\n", "at least 0, not -1"),
+    Bad("link cost is text", "name: p\nlinks:\n  - between: [a, b]\n    cost: ▶high\n", "must be a number"),
+    Bad(
+        "placement planner", "name: p\nplanner: {placement: ▶exat}\n", "is not one of exact, joint", '"exact"'
+    ),
 ]
 COLUMNS = [
     Bad(

@@ -30,7 +30,7 @@ def test_own_cpu_is_counted_from_the_start_on() -> None:
     end = time.process_time() + 0.2
     while time.process_time() < end:
         pass
-    assert sampler.sample().cpu_seconds >= 0.19
+    assert sampler.sample().cpu_seconds > 0.18
     sampler.start()
     assert sampler.sample().cpu_seconds < 0.1
 

@@ -1,0 +1,186 @@
+"""Where the joins of a project are best done: its queries, sites and links as a placement problem, and the
+answer as plans, with what it costs beside two simpler ways.
+
+Only queries that join streams are placed. The others stay whole: a tree or a job at its site, to which its
+streams are brought. Today `run` keeps every query whole; what is decided here is what `plan` shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.catalog.model import Project
+from headrace.errors import UserError
+from headrace.ids import did_you_mean
+from headrace.plan.logical import LogicalPlan, StreamScan, nodes
+from headrace.plan.placed import PlacedPlan
+from headrace.plan.placed_network import PlacedNetwork
+from headrace.planners.placement.network import Prepared, prepare
+from headrace.planners.placement.problem import Network, Options, PlacementPlan, PlacementProblem
+from headrace.planners.placement.rates import data_rate, wanted
+from headrace.planners.placement.solve import PLANNERS, solve
+from headrace.service.estimates import expected_rate
+from headrace.service.placing_flows import Flows, Paths, flows_of
+from headrace.service.placing_names import name_all
+from headrace.service.placing_network import placed_network
+from headrace.service.placing_part import ONE_STREAM, JoinPart, join_part
+from headrace.service.placing_problem import NO_LINKS, Placeable, network_of, placeable, scan_of, width_of
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A base stream that is brought to a job that is not placed. Path None: there is no way."""
+
+    stream: str
+    path: tuple[str, ...] | None
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A query (or a tree of queries) that stays whole at its site."""
+
+    name: str
+    queries: tuple[str, ...]
+    site: str
+    reason: str
+    brought: tuple[Brought, ...]
+
+
+@dataclass(frozen=True)
+class Placing:
+    planner: str
+    found: Placeable
+    plan: PlacementPlan
+    flows: Flows
+    network: PlacedNetwork
+    whole: tuple[Whole, ...]
+    cost: float
+    """Of the joins' data: bytes in flight, where no link has a `cost` of its own."""
+    at_sinks: float
+    """The same with every stream brought to every sink, and joined there."""
+    alone: float
+    """The same with each query placed as if there were no other."""
+    notes: tuple[str, ...]
+
+
+def place_joins(project: Project, everything: PlacedPlan, planner: str | None = None) -> Placing | None:
+    """The placement of the queries of a plan. None: there is one site, or no query joins streams. Raises
+    UserError where there is no such planner."""
+    chosen = _planner(project, planner)
+    network = network_of(project)
+    if network.size < 2:
+        return None
+    parts, reasons = _parts(project, network, everything)
+    if not parts:
+        return None
+    found = placeable(project, name_all({n: (project.queries[n].site, part) for n, part in parts.items()}))
+    plan = solve(found.problem, chosen, Options(), time.perf_counter)
+    alone = solve(replace(found.problem, reuse=False), chosen, Options(), time.perf_counter)
+    flows = flows_of(found.problem, plan.queries)
+    scale = found.scale
+    return Placing(
+        chosen,
+        found,
+        plan,
+        flows,
+        placed_network(project, found, flows),
+        _whole(project, network, everything, reasons),
+        plan.total_cost * scale,
+        _at_sinks(found.problem, prepare(network)) * scale,
+        alone.total_cost * scale,
+        () if project.links else (NO_LINKS,),
+    )
+
+
+def _planner(project: Project, name: str | None) -> str:
+    if name is not None and name not in PLANNERS:
+        raise UserError(
+            f'there is no placement planner "{name}"', hint=did_you_mean(name, PLANNERS, "planners")
+        )
+    return name or project.planner.placement
+
+
+def _parts(
+    project: Project, network: Network, everything: PlacedPlan
+) -> tuple[dict[str, JoinPart], dict[str, str]]:
+    """What can be placed, and why the rest is not."""
+    prepared = prepare(network)
+    parts: dict[str, JoinPart] = {}
+    reasons = {member.query: ONE_STREAM for tree in everything.trees for member in tree.members}
+    for name, plan in ((job.query, job.plan) for job in everything.jobs):
+        part = join_part(plan)
+        lost = part if isinstance(part, str) else _unreached(project, prepared, name, part)
+        if isinstance(part, JoinPart) and not lost:
+            parts[name] = part
+        else:
+            reasons[name] = str(lost)
+    return parts, reasons
+
+
+def _unreached(project: Project, prepared: Prepared, query: str, part: JoinPart) -> str:
+    at, sink = prepared.network.position, project.queries[query].site
+    for leaf in part.leaves:
+        stream = project.streams[scan_of(leaf).stream]
+        if prepared.distance(at[stream.site], at[sink]) == float("inf"):
+            return f"no links lead from {stream.site}, where {stream.name} comes from, to {sink}"
+    return ""
+
+
+def _at_sinks(problem: PlacementProblem, prepared: Prepared) -> float:
+    total = 0.0
+    for query in problem.queries:
+        holding = wanted(problem, query)
+        for name in query.streams:
+            way = prepared.distance(problem.streams[name].site, query.sink)
+            total += data_rate(problem, holding, (name,)) * way
+    return total
+
+
+def _whole(
+    project: Project, network: Network, everything: PlacedPlan, reasons: Mapping[str, str]
+) -> tuple[Whole, ...]:
+    bring = _Bringer(project, network)
+    found: list[Whole] = []
+    for tree in everything.trees:
+        queries = tuple(member.query for member in tree.members)
+        plans = [member.plan for member in tree.members]
+        found.append(Whole(tree.id, queries, tree.site, ONE_STREAM, bring.all(plans, tree.site)))
+    for job in everything.jobs:
+        if job.query in reasons:
+            brought = bring.all([job.plan], job.site)
+            found.append(Whole(job.id, (job.query,), job.site, reasons[job.query], brought))
+    return tuple(found)
+
+
+class _Bringer:
+    def __init__(self, project: Project, network: Network) -> None:
+        self._project = project
+        self._network = network
+        self._paths = Paths(network)
+        self._prepared = prepare(network)
+
+    def all(self, plans: Sequence[LogicalPlan], site: str) -> tuple[Brought, ...]:
+        """The streams of these plans that come from elsewhere, each once with the columns that are read."""
+        columns: dict[str, set[str]] = {}
+        for plan in plans:
+            for node in nodes(plan):
+                if isinstance(node, StreamScan):
+                    columns.setdefault(node.stream, set()).update(node.columns.names)
+        return tuple(
+            self._one(stream, names, site)
+            for stream, names in columns.items()
+            if self._project.streams[stream].site != site
+        )
+
+    def _one(self, name: str, columns: set[str], site: str) -> Brought:
+        stream = self._project.streams[name]
+        read = [column for column in stream.schema_ if column.name in columns]
+        rate = expected_rate(stream) * width_of(read)
+        ends = self._network.position[stream.site], self._network.position[site]
+        if self._prepared.distance(*ends) == float("inf"):
+            return Brought(name, None, rate)
+        path = tuple(str(self._network.sites[i]) for i in self._paths.between(*ends))
+        return Brought(name, path, rate)
