@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,14 +34,20 @@ def add(
     from_start: Annotated[
         bool, typer.Option("--from-start", help="Read the input from its beginning, in a tree of its own.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Add it also where a site or a link is too small for it.")
+    ] = False,
     no_wait: NoWait = False,
     timeout: Timeout = TIMEOUT_SECONDS,
     json: AsJson = False,
 ) -> int:
-    """Add a query to the project, also while it runs."""
+    """Add a query to the project, also while it runs. One that does not fit is refused."""
     text = None if sql is None else _read_sql(sql)
-    change = add_query(project, NewQuery(name, text, sink, path, site, from_start))
-    return _tell(project, [change], 0.0 if no_wait else timeout, as_json=json)
+    new, warnings = NewQuery(name, text, sink, path, site, from_start), list[str]()
+    change = add_query(project, new, force=force, warn=warnings.append)
+    for warning in warnings:
+        err().print(f"warning: {warning}", soft_wrap=True)
+    return _tell(project, [change], 0.0 if no_wait else timeout, warnings, as_json=json)
 
 
 def drop(
@@ -76,9 +84,11 @@ def _read_sql(file: str) -> str:
     return text
 
 
-def _tell(project: Path, changes: list[int], timeout: float, *, as_json: bool) -> int:
+def _tell(
+    project: Path, changes: list[int], timeout: float, warnings: Sequence[str] = (), *, as_json: bool
+) -> int:
     """Wait for the changes and say what became of them; 2 where one was refused."""
-    results = wait_for(project, changes, timeout)
+    results = [replace(one, warnings=tuple(warnings)) for one in wait_for(project, changes, timeout)]
     if as_json:
         print_json(results)
     for result in results:

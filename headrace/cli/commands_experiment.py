@@ -16,24 +16,32 @@ from headrace.cli.render import err, out, print_json, table
 if TYPE_CHECKING:
     from headrace.service.experiment import Report
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Which one: weaving (paper 000).")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Which one: weaving (paper 000) or placement (paper 001).")
+]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Where the results, tables and plots go.")
 ]
-Repeats = Annotated[int, typer.Option(min=1, help="Workloads of every experiment.")]
-Quick = Annotated[bool, typer.Option("--quick", help="16 experiments, one workload each.")]
+Repeats = Annotated[int, typer.Option(min=1, help="weaving: workloads of every experiment.")]
+Seeds = Annotated[int, typer.Option(min=1, help="placement: networks and workloads of every figure.")]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick", help="weaving: 16 experiments, one workload each; placement: 2 seeds, fewer queries."
+    ),
+]
 From = Annotated[
     Path | None,
     typer.Option("--from", metavar="FILE", help="Make the report from this results.json; run nothing."),
 ]
 Stop = Annotated[
     Literal["prose", "listing"],
-    typer.Option(help="W_TN, WG_TN: stop merging as the text or as Algorithm 2 says."),
+    typer.Option(help="weaving: W_TN, WG_TN: stop merging as the text or as Algorithm 2 says."),
 ]
 Insert = Annotated[
-    Literal["prose", "plan", "literal"], typer.Option(help="W_I, WG_I: what an insertion compares.")
+    Literal["prose", "plan", "literal"], typer.Option(help="weaving: W_I, WG_I: what an insertion compares.")
 ]
-Overlap = Annotated[Literal["integer", "real"], typer.Option(help="How overlaps are drawn.")]
+Overlap = Annotated[Literal["integer", "real"], typer.Option(help="weaving: how overlaps are drawn.")]
 Clock = Annotated[
     Literal["wall", "cpu"],
     typer.Option(help="Time searches by the wall, or by their own CPU time (on a busy machine)."),
@@ -42,9 +50,11 @@ Workers = Annotated[int, typer.Option(min=0, help="Processes; 0: this one.")]
 
 
 def experiment(
+    ctx: typer.Context,
     name: Name,
     out_dir: Out = None,
     repeats: Repeats = 3,
+    seeds: Seeds = 20,
     quick: Quick = False,
     from_file: From = None,
     stop: Stop = "prose",
@@ -55,35 +65,54 @@ def experiment(
     json: AsJson = False,
 ) -> None:
     """Make a paper's tables and figures again, with ours beside, and say which of its claims hold."""
-    from headrace.service.experiment import Setting, check_name, report_from, run_experiment
+    from headrace.service.experiment import (
+        PlacementSetting,
+        WeavingSetting,
+        check_name,
+        check_options,
+        report_from,
+        run_experiment,
+    )
 
     check_name(name)
+    check_options(name, _given(ctx))
     folder = out_dir or (from_file.parent if from_file else Path(f"{name}-results"))
+    setting: PlacementSetting | WeavingSetting
     if from_file:
-        report = report_from(from_file, folder)
+        _show(report_from(name, from_file, folder), as_json=json)
+        return
+    if name == "placement":
+        setting, what = PlacementSetting(seeds, quick, workers), "problems"
     else:
-        setting = Setting(1 if quick else repeats, quick, stop, insert, overlap, workers)
-        with _progress(quiet=json) as show:
-            report = run_experiment(setting, folder, clock, show)
+        setting = WeavingSetting(1 if quick else repeats, quick, stop, insert, overlap, workers)
+        what = "workloads"
+    with _progress(what, quiet=json) as show:
+        report = run_experiment(setting, folder, clock, show)
     _show(report, as_json=json)
 
 
+def _given(ctx: typer.Context) -> frozenset[str]:
+    """The options that were typed, by name."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
+
+
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def _progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal, a line every tenth of the way elsewhere."""
-    columns = (TextColumn("workloads"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = err()
     if quiet or not console.is_terminal:
-        yield lambda done, total: None if quiet else _say(done, total)
+        yield lambda done, total: None if quiet else _say(what, done, total)
         return
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _say(done: int, total: int) -> None:
+def _say(what: str, done: int, total: int) -> None:
     if done * 10 // total > (done - 1) * 10 // total and done:
-        err().print(f"workloads: {done:,} of {total:,}")
+        err().print(f"{what}: {done:,} of {total:,}")
 
 
 def _show(report: Report, *, as_json: bool) -> None:

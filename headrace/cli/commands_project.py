@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headrace.cli.network import MapFile, Placement, network_map, print_placement
+from headrace.cli.network import MapFile, Placement, network_map, print_placement, print_utilisation
 from headrace.cli.options import HERE, AsJson, Html, Only, ProjectPath, QueryName, Svg
 from headrace.cli.render import count, out, print_json, table, write_files
 from headrace.service import picture
@@ -27,9 +27,9 @@ from headrace.service.explain import (
 )
 from headrace.service.planning import plan_jobs
 from headrace.service.predict import lines as prediction_lines
-from headrace.service.predict import predicted_plan
 from headrace.service.project import create_project, open_project
 from headrace.service.queries import QueryData, dropped_queries, list_queries
+from headrace.service.utilisation import foreseen
 
 
 def init(
@@ -103,21 +103,23 @@ def plan(
     json: AsJson = False,
 ) -> int:
     """Show the steps that `run` would take from nothing: the trees of queries that share, and the other
-    jobs; and, where there are several sites, where streams are best joined."""
+    jobs; where streams are best joined, if there are several sites; and how much of each site and link is
+    used."""
     found = open_project(project)
     data = explain_plan(found, only or (), placement)
-    expected = predicted_plan(found, only or ())
+    expected = foreseen(found, only or ())
     drawn = {} if map_file is None else {map_file: network_map(data, map_file)}
     _write_pictures(data["project"], data["jobs"], data["sharing"]["trees"], svg, html, drawn)
     if json:
-        print_json({**data, "predicted": expected})
+        print_json({**data, **expected})
         return 0
     _print_steps(data, brief=brief)
     _print_sharing(data["sharing"], brief=brief)
     if "placement" in data:
         print_placement(data["placement"], brief=brief)
-    for line in prediction_lines(expected):
+    for line in prediction_lines(expected["predicted"]):
         out().print(line)
+    print_utilisation(expected["utilisation"], brief=brief)
     return 0
 
 

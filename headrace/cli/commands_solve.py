@@ -8,7 +8,10 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
+from headrace.cli.admission_text import print_admission
 from headrace.cli.options import AsJson
+from headrace.cli.own_stdout import own_stdout
+from headrace.cli.placement_text import print_placement
 from headrace.cli.render import out, print_json, table
 from headrace.errors import UserError
 from headrace.service.solve import (
@@ -18,6 +21,7 @@ from headrace.service.solve import (
     TreeData,
     check_out,
     list_optimisers,
+    read_deadline,
     solve_file,
     write_answer,
 )
@@ -29,7 +33,9 @@ _NUMBERS = frozenset({"node", "capacity", "trees", "queries", "edges", "overlap"
 
 
 def solve(
-    planner: Annotated[str, typer.Argument(metavar="PLANNER", help="The planner: sharing.")],
+    planner: Annotated[
+        str, typer.Argument(metavar="PLANNER", help="The planner: sharing, placement or admission.")
+    ],
     file: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="The problem, JSON; - reads standard input.")
     ] = None,
@@ -39,11 +45,14 @@ def solve(
     list_: Annotated[bool, typer.Option("--list", help="List the optimisers, and solve nothing.")] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="Where an optimiser draws at random.")] = None,
     balance: Annotated[
-        float | None, typer.Option(help="Ask for the least total * maximum^BALANCE; 0: the lowest total.")
+        float | None, typer.Option(help="Sharing: the least total * maximum^BALANCE; 0: the lowest total.")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(help="Stop searching after this time.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="headrace, joint: stop searching after this time.")
+    ] = None,
     preprocess: Annotated[
-        bool, typer.Option("--preprocess", help="First merge queries with the same slide and offset.")
+        bool,
+        typer.Option("--preprocess", help="Sharing: first merge queries with the same slide and offset."),
     ] = False,
     stop: Annotated[
         Literal["prose", "listing"] | None,
@@ -56,7 +65,29 @@ def solve(
     start: Annotated[
         Literal["random", "first"] | None, typer.Option(help="W_I, WG_I: which queries open the nodes.")
     ] = None,
-    front: Annotated[bool, typer.Option("--front", help="Give all plans that no other beats.")] = False,
+    front: Annotated[
+        bool, typer.Option("--front", help="Sharing: give all plans that no other beats.")
+    ] = False,
+    max_cs: Annotated[
+        int | None, typer.Option("--max-cs", help="top-down, bottom-up, npc: most sites in a cluster (32).")
+    ] = None,
+    zones: Annotated[int | None, typer.Option(help="in-network: how many zones (5).")] = None,
+    iterations: Annotated[int | None, typer.Option(help="relaxation: steps of the springs (4000).")] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Admission: time for one query, like 1s, 500ms or 2 (seconds)."),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(metavar="N", help="Admission with milp, soda: submit N queries together.")
+    ] = None,
+    choosy: Annotated[
+        bool,
+        typer.Option("--choosy", help="Admission: may refuse a dear query that fits, to admit more later."),
+    ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Placement: draw the map of the network, .svg or .html."),
+    ] = None,
     to: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the answer to a file too, as JSON.")
     ] = None,
@@ -69,13 +100,34 @@ def solve(
         raise UserError("which problem?", hint=f"headrace solve {planner} problem.json, or - to read it.")
     if to is not None:
         check_out(to)
-    chosen = preprocess or None
-    request = Request(optimiser, seed, balance, seconds, chosen, stop, insert, start, front)
-    answer = solve_file(planner, file, request)
+    request = Request(
+        optimiser=optimiser,
+        seed=seed,
+        balance=balance,
+        seconds=seconds,
+        preprocess=preprocess or None,
+        stop=stop,
+        insert=insert,
+        start=start,
+        front=front or None,
+        max_cs=max_cs,
+        zones=zones,
+        iterations=iterations,
+        deadline=None if deadline is None else read_deadline(deadline),
+        batch=batch,
+        choosy=choosy or None,
+        picture=picture,
+    )
+    with own_stdout():
+        answer = solve_file(planner, file, request)
     if to is not None:
         write_answer(to, answer)
     if json:
         print_json(answer)
+    elif answer["problem"] == "placement":
+        print_placement(answer)
+    elif answer["problem"] == "admission":
+        print_admission(answer)
     else:
         _print_sharing(answer)
     return 0

@@ -1,4 +1,4 @@
-"""Where streams are joined, on the terminal and as a map: the part of `plan` about several sites."""
+"""Where streams are joined, on the terminal and as a map, and what sites and links carry: parts of `plan`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from headrace.errors import UserError
 from headrace.service.explain import PlanData
 from headrace.service.network_picture import draw
 from headrace.service.placing_data import PlacementData, head_lines, placement_map, tables
+from headrace.service.utilisation import Utilisation, head_line, notes
+from headrace.service.utilisation import tables as utilisation_tables
 
 Placement = Annotated[
     str | None,
@@ -54,4 +56,15 @@ def print_placement(data: PlacementData, *, brief: bool) -> None:
         console.print(table(one.columns, one.rows, _NUMBERS))
         console.print()
     for note in data["notes"]:
+        console.print(note)
+
+
+def print_utilisation(data: Utilisation, *, brief: bool) -> None:
+    console = out()
+    if not data["sites"]:
+        return
+    console.print(Text(head_line(data), style="bold"))
+    for one in utilisation_tables(data, brief=brief):
+        console.print(table(one.columns, one.rows))
+    for note in notes(data):
         console.print(note)

@@ -9,8 +9,9 @@
     done = wait_for(project, [change])[0]      # a Result: done.text, done.tree, done.valid_from, ...
     drop_queries(project, ["house_7m"])
 
-A change is checked, then written down in one transaction, and from then on it survives a kill of any process
-at any moment. The process that runs the project takes it; where none does, the next `headrace run` will.
+A change is checked, and a new query must fit (admission.py). Then it is written down in one transaction, and
+from then on it survives a kill of any process at any moment. The process that runs the project takes it;
+where none does, the next `headrace run` will.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from headrace.catalog.check import check_project
 from headrace.catalog.model import Project, Query, SinkKind
 from headrace.errors import UserError
 from headrace.ids import did_you_mean, is_name
+from headrace.service.admission import ask
 from headrace.service.folders import check_unused
 from headrace.service.layout import lock_file, query_context, state_file, writes_files
 from headrace.service.moments import Clock, now, timestamp
@@ -69,18 +71,32 @@ class Result:
     valid_from: str | None
     """None: from the beginning."""
     pause_seconds: float | None
+    warnings: tuple[str, ...] = ()
+    """What the command had to say when it asked for the change."""
 
     @property
     def ok(self) -> bool:
         return self.state != "refused"
 
 
-def add_query(path: Path, new: NewQuery, clock: Clock = now) -> int:
+def add_query(
+    path: Path,
+    new: NewQuery,
+    clock: Clock = now,
+    *,
+    force: bool = False,
+    warn: Callable[[str], None] = lambda _: None,
+) -> int:
     """Add a query to the project; the number of the change, for `wait_for`. Raises UserError, and then
-    nothing has changed."""
+    nothing has changed: where it is wrong, and where it does not fit, unless by `force`. `warn` is told what
+    does not fit and is no reason to refuse it."""
     written = file_project(path)
     added = _added(written, new)
-    _check(with_edits(written, edits_of(written)), added)
+    project = with_edits(written, edits_of(written))
+    _check(project, added)
+    movable = new.sql is not None
+    for text in ask(project, query_of(added), from_start=new.from_start, movable=movable, force=force):
+        warn(text)
     with Store(state_file(written)) as store:
         return store.ask_add(added, new.from_start, timestamp(clock))
 

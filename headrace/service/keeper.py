@@ -28,6 +28,12 @@ OnPlan = Callable[[Project, PlacedPlan], None]
 """Called with what will run, before it is written down: makes the data that it reads."""
 
 
+def closed_trees(store: Store, deployment: Deployment) -> frozenset[str]:
+    """Trees that a new query does not join."""
+    seen = {record.query for record in store.all() if record.observed in _CLOSED}
+    return frozenset(row.tree for row in deployment.queries if row.tree and row.query in seen)
+
+
 class Keeper:
     def __init__(
         self, project: Project, store: Store, clock: Clock, planner: Planner, on_plan: OnPlan
@@ -62,14 +68,10 @@ class Keeper:
             edits,
             names,
             names if fresh else frozenset(),
-            self._closed(),
+            closed_trees(self._store, self.deployment),
             self._folders(),
         )
         return reconcile(situation, self._planner)
-
-    def _closed(self) -> frozenset[str]:
-        seen = {record.query for record in self._store.all() if record.observed in _CLOSED}
-        return frozenset(row.tree for row in self.deployment.queries if row.tree and row.query in seen)
 
     def _folders(self) -> frozenset[str]:
         folder = jobs_folder(self.project)

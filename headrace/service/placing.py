@@ -142,7 +142,7 @@ def _at_sinks(problem: PlacementProblem, prepared: Prepared) -> float:
 def _whole(
     project: Project, network: Network, everything: PlacedPlan, reasons: Mapping[str, str]
 ) -> tuple[Whole, ...]:
-    bring = _Bringer(project, network)
+    bring = Bringer(project, network)
     found: list[Whole] = []
     for tree in everything.trees:
         queries = tuple(member.query for member in tree.members)
@@ -155,7 +155,9 @@ def _whole(
     return tuple(found)
 
 
-class _Bringer:
+class Bringer:
+    """Finds the way of streams to jobs that are whole at one site."""
+
     def __init__(self, project: Project, network: Network) -> None:
         self._project = project
         self._network = network

@@ -6,7 +6,6 @@ Queries that run as jobs of their own are priced as Spark's own window; what the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypedDict
 
 from headrace.catalog.model import Project
@@ -16,7 +15,6 @@ from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import Calibration, costs_of
 from headrace.service.estimates import distinct_of, expected_rate, groups
 from headrace.service.loads import Loads
-from headrace.service.planning import plan_project
 from headrace.units import format_size
 
 _MICROS = 1_000_000
@@ -65,11 +63,6 @@ def predicted(project: Project, placed: PlacedPlan) -> Prediction:
     jobs += [_of_job(project, job) for job in placed.jobs]
     sites = list(dict.fromkeys(job["site"] for job in jobs))
     return Prediction(jobs=jobs, sites=[_of_site(project, site, jobs) for site in sites])
-
-
-def predicted_plan(project: Project, only: Sequence[str] = ()) -> Prediction:
-    """Of what `run` would run from nothing."""
-    return predicted(project, plan_project(project, only))
 
 
 def _of_tree(project: Project, tree: TreeJob) -> JobPrediction:
@@ -147,21 +140,28 @@ def _of_site(project: Project, name: str, jobs: list[JobPrediction]) -> SitePred
     site = project.sites[name]
     costs, calibration = costs_of(project, name)
     own = [job for job in jobs if job["site"] == name]
-    cpu = sum(job["cpu"] for job in own)
-    least = cpu - sum(job["parts"].get(name, 0.0) for job in own for name in _BATCHES)
-    # Without a trigger a batch starts when there is time for it, so batches never ask for too much.
-    needed = cpu if project.planner.trigger else least
+    needed = sum(needed_cpu(project, job) for job in own)
     memory = int(costs.engine_memory) + sum(job["memory"] or 0 for job in own)
     return SitePrediction(
         site=name,
-        cpu=cpu,
-        cpu_without_batches=least,
+        cpu=sum(job["cpu"] for job in own),
+        cpu_without_batches=sum(map(_without_batches, own)),
         cpu_limit=site.cpu,
         memory=memory,
         memory_limit=site.memory,
         fits=needed <= site.cpu and memory <= site.memory,
         costs=_where_from(calibration),
     )
+
+
+def needed_cpu(project: Project, job: JobPrediction) -> float:
+    """The cores that a site must have for the job. Without a trigger a batch starts when there is time for
+    it, so batches never ask for too much."""
+    return job["cpu"] if project.planner.trigger else _without_batches(job)
+
+
+def _without_batches(job: JobPrediction) -> float:
+    return max(0.0, job["cpu"] - sum(job["parts"].get(name, 0.0) for name in _BATCHES))
 
 
 def _where_from(calibration: Calibration | None) -> str:

@@ -96,6 +96,35 @@ class ProblemFile:
             raise self.wrong(trail, f"{shown(trail)} must be {bound}, not {described(value)}")
         return float(value)
 
+    def amount(self, value: object, trail: Trail, most: float) -> float:
+        """A finite number from 0 to `most`."""
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+            return 0.0
+        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
+            raise self.wrong(trail, f"{shown(trail)} must be at least 0, not {described(value)}")
+        return self.number(value, trail, 0, most)
+
+    def flag(self, value: object, trail: Trail) -> bool:
+        if not isinstance(value, bool):
+            raise self.wrong(trail, f"{shown(trail)} must be true or false, not {described(value)}")
+        return value
+
+    def items(self, value: object, trail: Trail, one: str = "") -> list[object]:
+        """A list; where `one` says what of, not an empty one."""
+        if not isinstance(value, list):
+            raise self.wrong(trail, f"{shown(trail)} must be a list [...], not {described(value)}")
+        if one and not value:
+            raise self.wrong(trail, f"{shown(trail)} is empty", f"Give at least one {one}.")
+        return value
+
+    def entries(self, value: object, trail: Trail) -> dict[str, object]:
+        """An object whose keys are names."""
+        if not isinstance(value, dict):
+            raise self.wrong(trail, f"{shown(trail)} must be an object {{...}}, not {described(value)}")
+        if "" in value:
+            raise self.wrong((*trail, ""), f"a name in {shown(trail)} is empty", at_key=True)
+        return value
+
     def wrong(self, trail: Trail, message: str, hint: str = "", *, at_key: bool = False) -> UserError:
         """The error of the value at `trail`, at its place in the text."""
         span = None
@@ -122,6 +151,19 @@ class ProblemFile:
         width = max(1, (end or start + 1) - start)
         number = self.text.count("\n", 0, start) + 1
         return Span(self.name, number, column, column + width, line if len(line) <= _LONGEST_LINE else "")
+
+
+def check_ids(file: ProblemFile, ids: list[str], items: list[object]) -> None:
+    """Raises UserError where two queries have one id."""
+    first: dict[str, int] = {}
+    for number, name in enumerate(ids):
+        if name in first:
+            trail: Trail = ("queries", number)
+            item = items[number]
+            trail = (*trail, "id") if isinstance(item, dict) and "id" in item else trail
+            hint = f"queries[{first[name]}] has it too; a query without an id gets q and its number."
+            raise file.wrong(trail, f'two queries have the id "{name}"', hint)
+        first[name] = number
 
 
 def read_file(path: str) -> ProblemFile:

@@ -23,6 +23,7 @@ from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Executor
 from headrace.runtime.spark.fence import Fence
+from headrace.service.admission import over_lines
 from headrace.service.data import OnData, materialise_all
 from headrace.service.layout import lock_file, own_folder, state_file
 from headrace.service.meter import Meter
@@ -120,10 +121,15 @@ def _run(
 
     runner = Runner(project, store, now, time.sleep, options, Hooks(watch, watcher.note, make_data))
     placed = runner.prepare()
+    # The capacities are those of the sites, and say nothing of another Spark.
+    warnings = () if options.master else tuple(over_lines(project, placed))
+    for text in warnings:
+        watcher.note(f"warning: {text}")
     executor = spark_executor(project, placed, environ, watcher.rows, runner.plan_of)
     with signals.calling(runner.request_stop):
         outcome = runner.run(executor)
-    return replace(outcome, costs=meter.report(project, runner.deployed(), options.master))
+    costs = meter.report(project, runner.deployed(), options.master)
+    return replace(outcome, costs=costs, notes=(*warnings, *outcome.notes))
 
 
 class Signals:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headrace.experiments.canvas import new_figure, save
 from headrace.experiments.weaving.board import Criterion
 from headrace.experiments.weaving.results import THIRTEEN, THREE
 from headrace.experiments.weaving.tables import Quality, Tables
@@ -25,31 +26,10 @@ _PANELS: tuple[tuple[Criterion, str], ...] = (("max", "(a) max cost"), ("total",
 
 def draw(tables: Tables, folder: Path) -> list[Path]:
     """Write the figures; Figure 3 only where Experiment 2 was run."""
-    made = _save(draw_figure_2(tables), folder, "fig2")
+    made = save(draw_figure_2(tables), folder, "fig2")
     if tables.figure_3:
-        made += _save(draw_figure_3(tables), folder, "fig3")
+        made += save(draw_figure_3(tables), folder, "fig3")
     return made
-
-
-def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    import matplotlib as mpl
-
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    # Without a date and with fixed ids the same numbers give the same bytes.
-    with mpl.rc_context({"svg.hashsalt": "headrace"}):
-        figure.savefig(paths[0], dpi=130)
-        figure.savefig(paths[1], metadata={"Date": None})
-    return paths
-
-
-def _new_figure(width: float, height: float) -> Figure:
-    """Without pyplot: no display, no global state, nothing to close."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def family(name: str) -> str:
@@ -57,7 +37,7 @@ def family(name: str) -> str:
 
 
 def draw_figure_2(tables: Tables) -> Figure:
-    figure = _new_figure(11, 8.4)
+    figure = new_figure(11, 8.4)
     axes = figure.subplots(2, 1)
     for axis, (criterion, title) in zip(axes, _PANELS, strict=True):
         _quality_bars(axis, tables.figure_2[criterion], title)
@@ -105,7 +85,7 @@ def _family_legend(axis: Axes) -> None:
 
 def draw_figure_3(tables: Tables) -> Figure:
     """Bars of the four nodes side by side, the dearest first."""
-    figure = _new_figure(12, 5)
+    figure = new_figure(12, 5)
     axis = figure.subplots()
     names = list(tables.figure_3)
     costs = np.array([tables.figure_3[name] for name in names])

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from headrace.experiments.shown import TextTable, section
 from headrace.experiments.weaving.claims import Claim
 from headrace.experiments.weaving.results import MAIN, THIRTEEN, THREE, Results
 from headrace.experiments.weaving.tables import PAPER_TABLE_3, PAPER_TABLE_4, Bars, Breakdown, Tables
-
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-    left: int = 1
-    """So many columns hold words; the others hold numbers."""
 
 
 def text_tables(tables: Tables, claims: Sequence[Claim]) -> tuple[TextTable, ...]:
@@ -216,9 +206,9 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], command:
         f"{tables.checked:,} runs were recomputed exactly from their plans; the largest relative difference "
         f"is {tables.check_worst:.1e}.",
         statement(claims),
-        *(_section(table) for table in shown[:1]),
+        *(section(table) for table in shown[:1]),
         _reasons(claims),
-        *(_section(table) + _picture(table) for table in shown[1:]),
+        *(section(table) + _picture(table) for table in shown[1:]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -239,14 +229,3 @@ def _picture(table: TextTable) -> str:
         if table.title.startswith(f"Figure {number}"):
             return f"\n\n![{table.title}](fig{number}.png)"
     return ""
-
-
-def _section(table: TextTable) -> str:
-    rule = ["---"] * table.left + ["--:"] * (len(table.columns) - table.left)
-    lines = [_line(table.columns), "|" + "|".join(rule) + "|", *map(_line, table.rows)]
-    note = f"{table.note}\n\n" if table.note else ""
-    return f"## {table.title}\n\n{note}" + "\n".join(lines)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in cells) + " |"

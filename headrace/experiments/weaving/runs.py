@@ -6,13 +6,12 @@ loaded) by one small problem before the first measured run of a worker.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
+from headrace.experiments.processes import Clock, OnProgress, run_tasks
 from headrace.experiments.weaving.results import (
     MAIN,
     OURS,
@@ -32,10 +31,6 @@ from headrace.experiments.weaving.workload import (
 from headrace.planners.sharing.edges import EdgeCounter
 from headrace.planners.sharing.problem import Assignment, Options, SharingProblem
 from headrace.planners.sharing.solve import DEFAULT_OPTIMISER, Quick, front_fast, plan_fast
-
-Clock = Callable[[], float]
-OnProgress = Callable[[int, int], None]
-"""(workloads done, workloads in all)."""
 
 ONE_PLAN_SECONDS = 0.03
 FRONT_SECONDS = 0.3
@@ -220,31 +215,7 @@ def _away(said: float, exact: Fraction) -> float:
 
 def run_all(setting: Setting, clock: Clock, on_progress: OnProgress) -> tuple[Row, ...]:
     """All rows, in the order of the tasks whatever process finished first."""
-    tasks = tasks_of(setting)
-    on_progress(0, len(tasks))
-    if not setting.workers:
-        return _here(tasks, clock, on_progress)
-    # Spawn: a forked child would inherit threads of the caller's progress bar in mid-step.
-    pool = ProcessPoolExecutor(
-        setting.workers, multiprocessing.get_context("spawn"), initializer=warm_up, initargs=(clock,)
-    )
-    try:
-        futures = [pool.submit(run_task, task, clock) for task in tasks]
-        for done, future in enumerate(as_completed(futures), start=1):
-            future.result()
-            on_progress(done, len(tasks))
-        return tuple(row for future in futures for row in future.result())
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _here(tasks: Sequence[Task], clock: Clock, on_progress: OnProgress) -> tuple[Row, ...]:
-    warm_up(clock)
-    rows: list[Row] = []
-    for done, task in enumerate(tasks, start=1):
-        rows += run_task(task, clock)
-        on_progress(done, len(tasks))
-    return tuple(rows)
+    return run_tasks(tasks_of(setting), run_task, warm_up, setting.workers, clock, on_progress)
 
 
 def warm_up(clock: Clock) -> None:

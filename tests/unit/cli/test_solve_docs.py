@@ -62,8 +62,8 @@ def test_every_option_is_explained() -> None:
     assert command.callback is not None
     named = {row[0].strip("`").split(" ")[0] for row in rows("Options")}
     hints = command.callback.__annotations__
-    known = {f"--{name}" for name in hints if name not in ("planner", "file", "return")}
-    assert named == known - {"--optimiser", "--list_", "--to"} | {"--with", "--list", "--out"}
+    known = {f"--{name.replace('_', '-')}" for name in hints if name not in ("planner", "file", "return")}
+    assert named == known - {"--optimiser", "--list-", "--to"} | {"--with", "--list", "--out"}
 
 
 def test_every_optimiser_is_listed() -> None:

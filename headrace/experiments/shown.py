@@ -1,0 +1,28 @@
+"""Tables as text cells, for the terminal and for Markdown: the parts of every report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    left: int = 1
+    """So many columns hold words; the others hold numbers."""
+
+
+def section(table: TextTable) -> str:
+    """A heading, the note and the table, as Markdown."""
+    rule = ["---"] * table.left + ["--:"] * (len(table.columns) - table.left)
+    lines = [_line(table.columns), "|" + "|".join(rule) + "|", *map(_line, table.rows)]
+    note = f"{table.note}\n\n" if table.note else ""
+    return f"## {table.title}\n\n{note}" + "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.strip().replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,1 @@
+"""Whether the next query fits, and where its operators run (paper 003, SQPR)."""

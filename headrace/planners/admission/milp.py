@@ -1,0 +1,150 @@
+"""One reduced problem through a solver: which model, which hosts, what came of it, and why nothing did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.errors import InternalError
+from headrace.planners.admission.check import violations
+from headrace.planners.admission.linear import Floats
+from headrace.planners.admission.milp_fast import Fast
+from headrace.planners.admission.milp_model import Excess, Printed, Wish
+from headrace.planners.admission.problem import AdmissionProblem, Host, Plan, Stream, cpu_of, operators_of
+from headrace.planners.admission.reduction import Scope, trimmed
+from headrace.planners.admission.solvers import GAP, Solved, Status, solve
+
+Clock = Callable[[], float]
+CLEAR = 1e-5
+"""Share of every limit to stay clear of, once a solver's tolerance has been too wide."""
+NEGLIGIBLE = 1e-6
+"""Share of a limit that is no excess."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a search."""
+
+    plan: Plan | None
+    """The whole plan, with what no longer serves anybody left out; None when there is none."""
+    proven: bool
+    """No plan is better (or: there is none), in the model that was solved."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to solve reduced problems."""
+
+    clock: Clock
+    printed: bool = False
+    """The model as printed, and not its faster equal."""
+    gap: float = GAP
+
+    def best(self, scope: Scope, wish: Wish, until: float) -> Found:
+        """The best plan in the model, or the best found until then."""
+        found = self._tried(scope, wish, until)
+        if found.plan is None or not violations(scope.problem, found.plan):
+            return found
+        # Rounded to whole numbers a solution may break a limit by a bit more than the checker allows.
+        found = self._tried(scope, replace(wish, margin=CLEAR), until)
+        wrong = violations(scope.problem, found.plan) if found.plan else []
+        if wrong:
+            raise InternalError("the solver's plan breaks the model", detail="\n".join(wrong))
+        return replace(found, proven=False)
+
+    def _tried(self, scope: Scope, wish: Wish, until: float) -> Found:
+        if self.printed:
+            return self._as_printed(scope, wish, until)
+        fast = Fast(scope, wish)
+        solved = self._solve(fast, until)
+        if solved.values is None:
+            return Found(None, solved.status is Status.INFEASIBLE and wish.hosts is None)
+        part = fast.plan(solved.values)
+        if part is None:
+            return self._as_printed(scope, replace(wish, hosts=None), until)
+        return Found(_whole(scope, part), solved.proven and wish.hosts is None)
+
+    def _as_printed(self, scope: Scope, wish: Wish, until: float) -> Found:
+        printed = Printed(scope, wish)
+        solved = self._solve(printed, until)
+        plan = None if solved.values is None else _whole(scope, printed.plan(solved.values))
+        return Found(plan, solved.proven)
+
+    def shortage(self, scope: Scope, wish: Wish, until: float) -> tuple[list[Excess], Plan | None]:
+        """What would have to be freed, and where, for all wanted streams to fit: the least, as shares of the
+        limits, that was found in time. Nothing and a plan: they do fit. Nothing and none: no answer."""
+        relaxed = replace(wish, must=True, relaxed=True)
+        model: Fast | Printed
+        if self.printed or scope.tight_links.any():
+            model = Printed(scope, replace(relaxed, hosts=None))
+        else:
+            model = Fast(scope, relaxed)
+        solved = self._solve(model, until)
+        if solved.values is None:
+            return [], None
+        short = [one for one in model.excesses(solved.values) if one.amount > NEGLIGIBLE * _limit(scope, one)]
+        part = None if short else model.plan(solved.values)
+        plan = None if part is None else _whole(scope, part)
+        return short, plan if plan and not violations(scope.problem, plan) else None
+
+    def _solve(self, model: Fast | Printed, until: float) -> Solved:
+        return solve(model.model, until, self.clock, self.gap)
+
+
+def best_hosts(scope: Scope, count: int) -> frozenset[Host]:
+    """The hosts most likely to matter: homes of the query's streams, then hosts that have much of S(q)
+    already and room left for an operator."""
+    homes = set(scope.homes.values())
+    score = _presence(scope) + _roominess(scope)
+    ranked = sorted(range(len(score)), key=lambda host: (host not in homes, -score[host], host))
+    return frozenset(ranked[: max(count, len(homes))])
+
+
+def makeable(problem: AdmissionProblem, stream: Stream) -> bool:
+    """Whether any chain of operators leads from base streams to a stream, given the rates that are known."""
+    have = {frozenset({name}) for name in stream}
+    for one in sorted(operators_of(problem, stream), key=lambda o: len(o.output)):
+        if one.left in have and one.right in have:
+            have.add(one.output)
+    return stream in have
+
+
+def _presence(scope: Scope) -> Floats:
+    """The part of S(q), by rate, that each host has."""
+    problem = scope.problem
+    at = {(receiver, stream) for _, receiver, stream in scope.loose.flows}
+    at |= {(host, one.output) for host, one in scope.loose.placements}
+    at |= {(host, stream) for stream, host in scope.homes.items()}
+    score = np.zeros(len(problem.hosts))
+    for host, stream in at:
+        # A composite stream is worth what would have to be brought together to make it again.
+        score[host] += sum(problem.streams[name].rate for name in stream)
+    most = float(score.max(initial=0.0))
+    return score / most if most else score
+
+
+def _roominess(scope: Scope) -> Floats:
+    """The scarcest of a host's resources, as a share of what there is; nothing where no operator fits."""
+    shares = [_share(scope.room[name], limits) for name, limits in scope.limits.items()]
+    least = min((cpu_of(scope.problem, one) for one in scope.operators), default=0.0)
+    scarcest: Floats = np.min(shares, axis=0)
+    return np.where(scope.room["cpu"] >= least, scarcest, 0.0)
+
+
+def _share(room: Floats, limits: Floats) -> Floats:
+    """All of it, where there is no limit."""
+    share: Floats = np.ones(len(room))
+    return np.divide(room, np.where(limits > 0, limits, 1.0), out=share, where=np.isfinite(limits))
+
+
+def _whole(scope: Scope, part: Plan) -> Plan:
+    plan = scope.joined(part)
+    return trimmed(scope.problem, plan, plan.deliveries)
+
+
+def _limit(scope: Scope, one: Excess) -> float:
+    if one.resource == "link":
+        return max(scope.problem.link(*one.where), 1.0)
+    return max(float(scope.limits[one.resource][one.where[0]]), 1.0)

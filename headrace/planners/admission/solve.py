@@ -1,0 +1,136 @@
+"""Run a planner by its name: the queries in order of arrival, each against all that runs before it.
+
+No planner is believed: its last plan goes through the checker, and a plan that cannot run is our bug. The
+bound is no exception but no planner either: what it admits runs at no host, so it has no plan to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Protocol, runtime_checkable
+
+from headrace.errors import InternalError, UserError
+from headrace.planners.admission.check import violations
+from headrace.planners.admission.problem import (
+    AdmissionAnswer,
+    AdmissionProblem,
+    Decision,
+    Options,
+    Plan,
+    Query,
+)
+
+Clock = Callable[[], float]
+Progress = Callable[[int, int], None]
+"""Told after each submission: how many queries are decided, of how many."""
+
+DEFAULT_PLANNER = "headrace"
+BOUND = "bound"
+PLANNERS: Mapping[str, str] = {
+    DEFAULT_PLANNER: "ours: the cheapest plan at prices that look ahead; where none fits, room is made",
+    "milp": "the paper's SQPR: an optimisation problem for each query and those it shares streams with",
+    "heuristic": "the paper's: all that a query still needs at one host, nothing is ever moved",
+    "soda": "the paper's comparison: admission by totals, fixed templates, local swaps",
+    BOUND: "the paper's optimistic bound: all hosts as one, without a network; gives no plan",
+}
+"""Names and what they do, in one line; the default comes first."""
+
+_WHERE: Mapping[str, tuple[str, str]] = {
+    DEFAULT_PLANNER: ("ours", "Ours"),
+    "milp": ("sqpr", "Sqpr"),
+    "heuristic": ("heuristic", "Heuristic"),
+    "soda": ("soda", "Soda"),
+    BOUND: ("bound", "Bound"),
+}
+"""Module and class of each. They are loaded when asked for: some need a solver."""
+
+
+class Planner(Protocol):
+    """Made once for a problem; keeps what runs."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    def submit(self, query: Query) -> Decision: ...
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """A planner that can also look at several queries together."""
+
+    def submit_all(self, queries: Sequence[Query]) -> list[Decision]: ...
+
+
+def solve(
+    problem: AdmissionProblem,
+    name: str,
+    options: Options,
+    clock: Clock,
+    on_progress: Progress | None = None,
+) -> AdmissionAnswer:
+    """What becomes of all queries. Raises UserError for options that the planner does not have, and
+    InternalError where its plan cannot run."""
+    make = _loaded(name)
+    _check_options(name, options)
+    started = clock()
+    planner = make(problem, options, clock)
+    decisions: list[Decision] = []
+    for some in _submitted(planner, name, problem.queries, options.batch):
+        decisions += some
+        if on_progress is not None:
+            on_progress(len(decisions), len(problem.queries))
+    answer = AdmissionAnswer(name, tuple(decisions), planner.plan, clock() - started)
+    if name == BOUND:
+        return replace(
+            answer, notes={"plan": "none: the bound puts all hosts together, so nothing is placed"}
+        )
+    return checked(problem, answer)
+
+
+def checked(problem: AdmissionProblem, answer: AdmissionAnswer) -> AdmissionAnswer:
+    """The same answer. Raises InternalError where it leaves out a query or its plan cannot run."""
+    if [decision.query for decision in answer.decisions] != [query.id for query in problem.queries]:
+        raise InternalError(f"admission: {answer.planner} does not decide every query once, in order")
+    admitted = [decision.query for decision in answer.decisions if decision.admitted]
+    wrong = violations(problem, answer.plan, admitted)
+    if wrong:
+        message = f"admission: the plan of {answer.planner} cannot run: {wrong[0]}"
+        raise InternalError(message, detail="\n".join(wrong[1:]))
+    return answer
+
+
+def ceiling(problem: AdmissionProblem) -> float:
+    """No plan, of a planner that knows all queries either, admits more. Takes seconds for 1,000 queries."""
+    from headrace.planners.admission.bound import offline
+
+    joins = tuple(query for query in problem.queries if len(query.streams) > 1)
+    # The linear programme is about joins; a base stream alone may always be delivered, as far as it knows.
+    alone = len(problem.queries) - len(joins)
+    return alone + (offline(replace(problem, queries=joins)) if joins else 0.0)
+
+
+def _submitted(
+    planner: Planner, name: str, queries: Sequence[Query], batch: int
+) -> Iterator[Sequence[Decision]]:
+    if batch == 1:
+        yield from ([planner.submit(query)] for query in queries)
+        return
+    if not isinstance(planner, Batched):
+        raise UserError(f"{name} takes queries one by one, not {batch} together", hint="milp and soda do.")
+    yield from (planner.submit_all(queries[at : at + batch]) for at in range(0, len(queries), batch))
+
+
+def _check_options(name: str, options: Options) -> None:
+    if options.choosy and name != DEFAULT_PLANNER:
+        hint = f"Only {DEFAULT_PLANNER} may refuse a query that fits."
+        raise UserError(f"{name} cannot be choosy", hint=hint)
+
+
+def _loaded(name: str) -> Callable[[AdmissionProblem, Options, Clock], Planner]:
+    module, kind = _WHERE[name]
+    made: Callable[[AdmissionProblem, Options, Clock], Planner] = getattr(
+        import_module(f"headrace.planners.admission.{module}"), kind
+    )
+    return made

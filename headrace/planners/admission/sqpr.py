@@ -1,0 +1,149 @@
+"""SQPR (Algorithm 1): one optimisation problem for every query that arrives.
+
+A query whose stream is delivered already is admitted for nothing. For any other, all streams and operators
+that can be in a plan for it are planned anew, together with the queries that share them (IV.9), while the
+rest stays (IV-A). The query is admitted if a plan with it is found before the deadline.
+
+Solvers here take no first solution, so the warm start is a first solve in which only the hosts that matter
+most may change and all others keep what runs: a small model, and a plan to fall back on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headrace.errors import UserError
+from headrace.planners.admission.milp import Found, Search, best_hosts, makeable
+from headrace.planners.admission.milp_model import Excess, Wish
+from headrace.planners.admission.objective import lambdas_of, objective
+from headrace.planners.admission.problem import AdmissionProblem, Decision, Options, Plan, Query
+from headrace.planners.admission.reduction import Scope, reduce, trimmed
+
+DEADLINE = 30.0
+"""The paper's, in seconds."""
+FIRST_HOSTS = 12
+"""Hosts that may change in the first, small model."""
+SPOKEN_FOR = 0.1
+"""Share of the time that is kept for saying why a query does not fit."""
+
+
+class Sqpr:
+    name = "milp"
+
+    def __init__(
+        self,
+        problem: AdmissionProblem,
+        options: Options,
+        clock: Callable[[], float],
+        *,
+        printed: bool = False,
+        hosts: int | None = None,
+    ) -> None:
+        """`printed`: solve the model as printed, slowly. `hosts`: stop after the first, small model."""
+        self.problem = problem
+        self._clock = clock
+        self._deadline = DEADLINE if options.deadline is None else options.deadline
+        self._lambdas = lambdas_of(problem, options.weights)
+        self._search = Search(clock, printed)
+        self._hosts = hosts
+        self._plan = Plan()
+        self._admitted: dict[str, Query] = {}
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def admitted(self) -> tuple[str, ...]:
+        return tuple(self._admitted)
+
+    def submit(self, query: Query) -> Decision:
+        (decision,) = self.submit_all([query])
+        return decision
+
+    def submit_all(self, queries: Sequence[Query]) -> list[Decision]:
+        """Queries that arrive together: as many of them as fit, in one model, in as many deadlines."""
+        started = self._clock()
+        before = self._plan
+        unmet = [query for query in queries if query.streams not in before.deliveries]
+        fresh = [query for query in unmet if makeable(self.problem, query.streams)]
+        found, scope = Found(before, True), None
+        if fresh:
+            scope = reduce(self.problem, before, fresh)
+            seconds = self._deadline * len(fresh)
+            found = self._searched(scope, started + seconds * (1 - SPOKEN_FOR), len(fresh) == 1)
+            self._plan = found.plan or before
+        moved = _moved(before, self._plan)
+        decisions = [self._decided(query, found.proven, before, started) for query in queries]
+        share = (self._clock() - started) / len(queries)
+        return [
+            Decision(q.id, why is None, share, why or "", proven, moved if i == 0 else 0)
+            for i, (q, (why, proven)) in enumerate(zip(queries, decisions, strict=True))
+        ]
+
+    def remove(self, query_id: str) -> None:
+        """The query leaves, and with it whatever served nobody else."""
+        gone = self._admitted.pop(query_id, None)
+        if gone is None:
+            raise UserError(
+                f'query "{query_id}" is not admitted', hint="Only admitted queries can be removed."
+            )
+        wanted = {query.streams for query in self._admitted.values()}
+        left = [stream for stream in self._plan.deliveries if stream in wanted]
+        self._plan = trimmed(self.problem, self._plan, left)
+
+    def _searched(self, scope: Scope, until: float, must: bool) -> Found:
+        """The small model, then all hosts; the better of the two plans."""
+        wish = Wish(self._lambdas, must)
+        if self._search.printed:
+            return self._search.best(scope, wish, until)
+        few = best_hosts(scope, self._hosts or FIRST_HOSTS)
+        if len(few) == len(self.problem.hosts):
+            return self._search.best(scope, wish, until)
+        first = self._search.best(scope, Wish(self._lambdas, must, hosts=few), until)
+        if self._hosts is not None:
+            return first
+        found = self._search.best(scope, wish, until)
+        return first if self._value(first) > self._value(found) and not found.proven else found
+
+    def _value(self, found: Found) -> float:
+        return float("-inf") if found.plan is None else objective(self.problem, found.plan, self._lambdas)
+
+    def _decided(self, query: Query, proven: bool, before: Plan, started: float) -> tuple[str | None, bool]:
+        """Why a query is refused (None: it is not), and whether that is proven."""
+        if query.streams in self._plan.deliveries:
+            self._admitted[query.id] = query
+            return None, proven or query.streams in before.deliveries
+        if not makeable(self.problem, query.streams):
+            return "no chain of joins with known rates makes its stream", True
+        scope = reduce(self.problem, self._plan, [query])
+        until = max(started + self._deadline, self._clock() + self._deadline * SPOKEN_FOR)
+        few = best_hosts(scope, self._hosts or FIRST_HOSTS)
+        short, plan = self._search.shortage(scope, Wish(self._lambdas, hosts=few), until)
+        if plan is not None:
+            self._plan, self._admitted[query.id] = plan, query
+            return None, False
+        return self._reason(short, proven), proven
+
+    def _reason(self, short: list[Excess], proven: bool) -> str:
+        within = (
+            f"in {self._deadline:g} s" if self._hosts is None else f"that changes only {self._hosts} hosts"
+        )
+        found = "no plan fits" if proven else f"no plan was found {within}"
+        if not short:
+            return found
+        lacks = " and ".join(self._lack(one) for one in sorted(short, key=lambda one: -one.amount))
+        return f"{found}; it would with {lacks}"
+
+    def _lack(self, one: Excess) -> str:
+        names = [str(self.problem.hosts[host].id) for host in one.where]
+        if one.resource == "link":
+            return f"{one.amount:.6g} more bandwidth from host {names[0]} to host {names[1]}"
+        what = {"in": "incoming bandwidth", "out": "outgoing bandwidth"}.get(one.resource, one.resource)
+        return f"{one.amount:.6g} more {what} at host {names[0]}"
+
+
+def _moved(before: Plan, after: Plan) -> int:
+    """Operators that left a host and still run somewhere."""
+    running = {one for _, one in after.placements}
+    return sum(one in running for _, one in before.placements - after.placements)

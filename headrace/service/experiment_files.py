@@ -1,0 +1,84 @@
+"""What every experiment does with its files: clocks, where and when it was made, folders, the report."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from headrace.errors import UserError
+from headrace.experiments.shown import TextTable
+
+OnProgress = Callable[[int, int], None]
+Made = dict[str, str | float]
+
+ClockName = Literal["wall", "cpu"]
+CLOCKS: dict[ClockName, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
+"""What searches are timed and limited by. A search is one thread, so that on a free machine the two agree; on
+a busy one the wall clock takes from ours what others use."""
+
+
+@dataclass(frozen=True)
+class Report:
+    tables: tuple[TextTable, ...]
+    statement: str
+    data: dict[str, object]
+    """What tables.json holds."""
+    files: tuple[Path, ...]
+
+
+def made_by(command: str, clock: ClockName, seconds: float) -> Made:
+    """How, where and when: a time without its machine says nothing."""
+    size = f"{psutil.cpu_count() or 0} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB"
+    return {
+        "command": command + ("" if clock == "wall" else f" --clock {clock}"),
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{_cpu()}, {size}, Python {platform.python_version()}",
+        "seconds": round(seconds, 1),
+        "clock": clock,
+    }
+
+
+def _cpu() -> str:
+    """The processor's name, where Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot use {out} as a folder: {error.strerror}") from error
+
+
+def kept_text(file: Path) -> str:
+    """The text of an earlier run's results."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UserError(f"cannot read {file}: {reason}", hint="Give a results.json.") from error
+
+
+def keep_results(out: Path, text: str) -> None:
+    """Before the report is made: a failing plot must not cost ten minutes."""
+    (out / "results.json").write_text(text, encoding="utf-8")
+
+
+def write_report(out: Path, data: Mapping[str, object], text: str) -> tuple[Path, Path]:
+    tables, report = out / "tables.json", out / "report.md"
+    tables.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    report.write_text(text, encoding="utf-8")
+    return tables, report

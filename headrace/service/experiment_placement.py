@@ -1,0 +1,67 @@
+"""`headrace experiment placement`: paper 001's planners, and ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from headrace.experiments.placement.bars import bars
+from headrace.experiments.placement.board import Board
+from headrace.experiments.placement.cases import Setting
+from headrace.experiments.placement.claims import judge
+from headrace.experiments.placement.judgement import Claim, Evidence
+from headrace.experiments.placement.plots import draw
+from headrace.experiments.placement.report import markdown, statement, text_tables
+from headrace.experiments.placement.results import Results, read_results
+from headrace.experiments.placement.runs import run_all
+from headrace.experiments.placement.tables import Tables, make_tables
+from headrace.service.experiment_files import (
+    CLOCKS,
+    ClockName,
+    OnProgress,
+    Report,
+    keep_results,
+    kept_text,
+    made_by,
+    make_folder,
+    write_report,
+)
+
+__all__ = ["Setting", "report_from", "run"]
+
+
+def run(setting: Setting, out: Path, clock: ClockName, on_progress: OnProgress) -> Report:
+    make_folder(out)
+    started = time.perf_counter()
+    rows = run_all(setting, CLOCKS[clock], on_progress)
+    results = Results(rows, made_by(setting.command, clock, time.perf_counter() - started))
+    keep_results(out, results.to_json())
+    return _write(results, out)
+
+
+def report_from(file: Path, out: Path) -> Report:
+    """The same report from an earlier run's results."""
+    results = read_results(kept_text(file), str(file))
+    make_folder(out)
+    return _write(results, out)
+
+
+def _write(results: Results, out: Path) -> Report:
+    tables = make_tables(results)
+    claims = judge(Evidence(Board(results), tables))
+    data = _data(results, tables, claims)
+    files = write_report(out, data, markdown(results, tables, claims))
+    return Report(text_tables(tables, claims), statement(claims), data, (*files, *draw(tables, out)))
+
+
+def _data(results: Results, tables: Tables, claims: Sequence[Claim]) -> dict[str, object]:
+    return {
+        "experiment": "placement",
+        "made": dict(results.made),
+        "statement": statement(claims),
+        "claims": [asdict(claim) for claim in claims],
+        "bars": [asdict(bar) for bar in bars(tables)],
+        **asdict(tables),
+    }

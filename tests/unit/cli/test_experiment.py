@@ -1,0 +1,53 @@
+"""`headrace experiment` with wrong names, options and files: exit 2, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.entry import call
+from tests.unit.experiments.made_up import random_costs
+from tests.unit.experiments.made_up import results as weaving_results
+from tests.unit.experiments.placement.made_up import results
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["threading"], 'there is no experiment "threading"'),
+        (["placement", "--repeats", "3"], "placement has no option --repeats"),
+        (["placement", "--stop", "prose"], "placement has no option --stop"),
+        (["placement", "--insert", "plan"], "placement has no option --insert"),
+        (["placement", "--overlap", "real"], "placement has no option --overlap"),
+        (["weaving", "--seeds", "20"], "weaving has no option --seeds"),
+        (["placement", "--from", "nowhere.json"], "cannot read nowhere.json"),
+        (["placement", "--from", "."], "cannot read ."),
+        (["placement", "--from", __file__], "not a results file"),
+    ],
+)
+def test_wrong_arguments(
+    args: list[str], says: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(capsys, "experiment", *args)
+    assert done.code == 2
+    assert says in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_both_experiments_are_named(capsys: Capture) -> None:
+    assert "Experiments: placement, weaving." in call(capsys, "experiment", "threading").err
+
+
+@pytest.mark.parametrize("name", ["placement", "weaving"])
+def test_results_of_the_other_experiment_are_refused(name: str, capsys: Capture, tmp_path: Path) -> None:
+    other = weaving_results(random_costs(1), experiments=1) if name == "placement" else results()
+    file = tmp_path / "results.json"
+    file.write_text(other.to_json())
+    done = call(capsys, "experiment", name, "--from", file)
+    assert done.code == 2
+    assert "not a results file of this experiment" in done.err
+    assert list(tmp_path.iterdir()) == [file]
