@@ -134,7 +134,9 @@ def test_ten_thousand_queries_load_fast() -> None:
 
 def _solved(tmp_path: Path, text: str, request: Request) -> SharingAnswer:
     (tmp_path / "p.json").write_text(text)
-    return solve_file("sharing", str(tmp_path / "p.json"), request)
+    answer = solve_file("sharing", str(tmp_path / "p.json"), request)
+    assert answer["problem"] == "sharing"
+    return answer
 
 
 @pytest.mark.parametrize("cost", ["paper", "true"])
