@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from headrace.catalog.model import Project
 from headrace.errors import UserError
@@ -17,16 +18,17 @@ from headrace.ids import did_you_mean
 from headrace.plan.logical import LogicalPlan, StreamScan, nodes
 from headrace.plan.placed import PlacedPlan
 from headrace.plan.placed_network import PlacedNetwork
-from headrace.planners.placement.network import Prepared, prepare
 from headrace.planners.placement.problem import Network, Options, PlacementPlan, PlacementProblem
 from headrace.planners.placement.rates import data_rate, wanted
-from headrace.planners.placement.solve import PLANNERS, solve
 from headrace.service.estimates import expected_rate
 from headrace.service.placing_flows import Flows, Paths, flows_of
 from headrace.service.placing_names import name_all
 from headrace.service.placing_network import placed_network
 from headrace.service.placing_part import ONE_STREAM, JoinPart, join_part
 from headrace.service.placing_problem import NO_LINKS, Placeable, network_of, placeable, scan_of, width_of
+
+if TYPE_CHECKING:
+    from headrace.planners.placement.network import Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,9 @@ def place_joins(project: Project, everything: PlacedPlan, planner: str | None = 
     if not parts:
         return None
     found = placeable(project, name_all({n: (project.queries[n].site, part) for n, part in parts.items()}))
+    # Imported late, here and below: the libraries take half a second, and most commands need none of them.
+    from headrace.planners.placement.solve import solve
+
     plan = solve(found.problem, chosen, Options(), time.perf_counter)
     alone = solve(replace(found.problem, reuse=False), chosen, Options(), time.perf_counter)
     flows = flows_of(found.problem, plan.queries)
@@ -89,13 +94,15 @@ def place_joins(project: Project, everything: PlacedPlan, planner: str | None = 
         placed_network(project, found, flows),
         _whole(project, network, everything, reasons),
         plan.total_cost * scale,
-        _at_sinks(found.problem, prepare(network)) * scale,
+        _at_sinks(found.problem, _prepared(network)) * scale,
         alone.total_cost * scale,
         () if project.links else (NO_LINKS,),
     )
 
 
 def _planner(project: Project, name: str | None) -> str:
+    from headrace.planners.placement.solve import PLANNERS
+
     if name is not None and name not in PLANNERS:
         raise UserError(
             f'there is no placement planner "{name}"', hint=did_you_mean(name, PLANNERS, "planners")
@@ -107,7 +114,7 @@ def _parts(
     project: Project, network: Network, everything: PlacedPlan
 ) -> tuple[dict[str, JoinPart], dict[str, str]]:
     """What can be placed, and why the rest is not."""
-    prepared = prepare(network)
+    prepared = _prepared(network)
     parts: dict[str, JoinPart] = {}
     reasons = {member.query: ONE_STREAM for tree in everything.trees for member in tree.members}
     for name, plan in ((job.query, job.plan) for job in everything.jobs):
@@ -118,6 +125,12 @@ def _parts(
         else:
             reasons[name] = str(lost)
     return parts, reasons
+
+
+def _prepared(network: Network) -> Prepared:
+    from headrace.planners.placement.network import prepare
+
+    return prepare(network)
 
 
 def _unreached(project: Project, prepared: Prepared, query: str, part: JoinPart) -> str:
@@ -162,7 +175,7 @@ class Bringer:
         self._project = project
         self._network = network
         self._paths = Paths(network)
-        self._prepared = prepare(network)
+        self._prepared = _prepared(network)
 
     def all(self, plans: Sequence[LogicalPlan], site: str) -> tuple[Brought, ...]:
         """The streams of these plans that come from elsewhere, each once with the columns that are read."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from headrace.errors import InternalError
 from headrace.planners.placement.deployed import Deployed
@@ -25,6 +24,9 @@ from headrace.planners.placement.problem import (
     streams_of,
 )
 from headrace.planners.placement.rates import Held, data_rate, together, wanted
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _NOWHERE = -9999
 """What scipy says in the place of a predecessor that is not there."""
@@ -155,6 +157,8 @@ class Paths:
 
     def between(self, source: Site, target: Site) -> tuple[Site, ...]:
         """Both ends included; one site where they are the same. Raises InternalError where there is none."""
+        from scipy.sparse.csgraph import dijkstra
+
         if source not in self._before:
             self._before[source] = dijkstra(
                 self._graph, directed=True, indices=source, return_predecessors=True
@@ -169,6 +173,8 @@ class Paths:
 
 
 def _graph(network: Network) -> csr_array:
+    from scipy.sparse import csr_array
+
     size = network.size
     if network.costs is not None:
         rows, columns = np.nonzero(np.isfinite(network.costs) & ~np.eye(size, dtype=bool))

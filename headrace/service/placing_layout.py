@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 Floats = NDArray[np.float64]
 _ROUNDS = 150
@@ -36,6 +34,9 @@ def lay_out_network(
 
 def _wanted(size: int, links: Sequence[tuple[int, int, float]]) -> Floats:
     """How far any two should be apart. Parts of a network without a path between them stand beside it."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
     cheapest: dict[tuple[int, int], float] = {}
     for a, b, cost in links:
         for pair in ((a, b), (b, a)):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from headrace.service.network_picture import Flow, NetworkMap, Spot, Table, Wire
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from headrace.planners.placement.deployed import Deployed
     from headrace.planners.placement.problem import Network, PlacementPlan, PlacementProblem
 
@@ -110,12 +110,16 @@ class _Ways:
 
     def _search(self, start: int) -> NDArray[np.int32]:
         """The site before each, on the cheapest path to it."""
+        from scipy.sparse.csgraph import dijkstra
+
         before: NDArray[np.int32] = dijkstra(self._graph, indices=start, return_predecessors=True)[1]
         return before
 
 
 def _graph(network: Network) -> csr_array:
     """Entries of 0 are kept: they are links that cost nothing."""
+    from scipy.sparse import csr_array
+
     size = network.size
     if network.costs is not None:
         rows, columns = np.nonzero(np.isfinite(network.costs) & ~np.eye(size, dtype=np.bool_))

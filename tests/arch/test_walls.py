@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,10 @@ def test_allowed_imports_are_allowed(tmp_path: Path) -> None:
         "import numba\nfrom headrace.planners.sharing import rates\nfrom headrace.plan import shared\n"
     )
     assert breaches(copy) == []
+
+
+def test_commands_start_without_heavy_libraries() -> None:
+    """`headrace --help` loads none of them: each is half a second that most commands have no use for."""
+    heavy = ("scipy", "numba", "networkx", "pyspark", "duckdb", "pandas", "matplotlib")
+    code = f"import sys, headrace.cli.main; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
