@@ -17,17 +17,27 @@ if TYPE_CHECKING:
     from headrace.service.experiment import Report
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Which one: weaving (paper 000) or placement (paper 001).")
+    str,
+    typer.Argument(
+        metavar="NAME", help="Which one: weaving (paper 000), placement (paper 001) or admission (paper 003)."
+    ),
 ]
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Where the results, tables and plots go.")
 ]
 Repeats = Annotated[int, typer.Option(min=1, help="weaving: workloads of every experiment.")]
-Seeds = Annotated[int, typer.Option(min=1, help="placement: networks and workloads of every figure.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, help="placement (20), admission (5): networks and workloads of every figure."),
+]
+MilpSeeds = Annotated[int, typer.Option(min=0, help="admission: seeds on which the slow SQPR runs too.")]
+Deadline = Annotated[float, typer.Option(min=0.01, help="admission: seconds of SQPR for one query.")]
 Quick = Annotated[
     bool,
     typer.Option(
-        "--quick", help="weaving: 16 experiments, one workload each; placement: 2 seeds, fewer queries."
+        "--quick",
+        help="weaving: 16 experiments, one workload each; placement: 2 seeds, fewer queries; "
+        "admission: one seed, a twelfth of the hosts.",
     ),
 ]
 From = Annotated[
@@ -54,7 +64,9 @@ def experiment(
     name: Name,
     out_dir: Out = None,
     repeats: Repeats = 3,
-    seeds: Seeds = 20,
+    seeds: Seeds = None,
+    milp_seeds: MilpSeeds = 1,
+    deadline: Deadline = 1.0,
     quick: Quick = False,
     from_file: From = None,
     stop: Stop = "prose",
@@ -66,6 +78,7 @@ def experiment(
 ) -> None:
     """Make a paper's tables and figures again, with ours beside, and say which of its claims hold."""
     from headrace.service.experiment import (
+        AdmissionSetting,
         PlacementSetting,
         WeavingSetting,
         check_name,
@@ -77,12 +90,14 @@ def experiment(
     check_name(name)
     check_options(name, _given(ctx))
     folder = out_dir or (from_file.parent if from_file else Path(f"{name}-results"))
-    setting: PlacementSetting | WeavingSetting
+    setting: AdmissionSetting | PlacementSetting | WeavingSetting
     if from_file:
         _show(report_from(name, from_file, folder), as_json=json)
         return
     if name == "placement":
-        setting, what = PlacementSetting(seeds, quick, workers), "problems"
+        setting, what = PlacementSetting(seeds or 20, quick, workers), "problems"
+    elif name == "admission":
+        setting, what = AdmissionSetting(seeds or 5, milp_seeds, deadline, quick, workers), "runs"
     else:
         setting = WeavingSetting(1 if quick else repeats, quick, stop, insert, overlap, workers)
         what = "workloads"

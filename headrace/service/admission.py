@@ -131,8 +131,8 @@ class _Asking:
     def _detail(self, query: Query, one: Excess, running: PlacedPlan) -> list[str]:
         use = one.use
         lines = [
-            f"{_name(use)}: {use.words(use.used)} with the query, {use.words(one.before)} without, "
-            f"{use.words(use.limit)} there are; {use.words(one.missing)} would have to be freed"
+            f"{_name(use)}: {use.words(one.before)} without the query, {use.words(use.used)} with it, "
+            f"{use.words(use.limit)} in all; {use.words(one.missing)} would have to be freed"
         ]
         before = next((u for u in uses_of(self.project, running) if u.key == use.key), None)
         if before is None or not before.used:

@@ -92,13 +92,24 @@ def add_query(
     does not fit and is no reason to refuse it."""
     written = file_project(path)
     added = _added(written, new)
-    project = with_edits(written, edits_of(written))
-    _check(project, added)
-    movable = new.sql is not None
-    for text in ask(project, query_of(added), from_start=new.from_start, movable=movable, force=force):
+    change = None
+    while change is None:
+        # Another command may come between, and take the room that this one has seen.
+        edits = edits_of(written)
+        project = with_edits(written, edits)
+        _check(project, added)
+        told = ask(
+            project,
+            query_of(added),
+            from_start=new.from_start,
+            movable=new.sql is not None,
+            force=force,
+        )
+        with Store(state_file(written)) as store:
+            change = store.ask_add_after(edits, added, new.from_start, timestamp(clock))
+    for text in told:
         warn(text)
-    with Store(state_file(written)) as store:
-        return store.ask_add(added, new.from_start, timestamp(clock))
+    return change
 
 
 def drop_queries(path: Path, names: Sequence[str], clock: Clock = now) -> list[int]:

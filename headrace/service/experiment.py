@@ -6,13 +6,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 from headrace.errors import UserError
-from headrace.service import experiment_placement, experiment_weaving
+from headrace.service import experiment_admission, experiment_placement, experiment_weaving
+from headrace.service.experiment_admission import Setting as AdmissionSetting
 from headrace.service.experiment_files import ClockName, OnProgress, Report
 from headrace.service.experiment_placement import Setting as PlacementSetting
 from headrace.service.experiment_weaving import Setting as WeavingSetting
 
 __all__ = [
     "EXPERIMENTS",
+    "AdmissionSetting",
     "PlacementSetting",
     "Report",
     "WeavingSetting",
@@ -25,9 +27,15 @@ __all__ = [
 EXPERIMENTS = {
     "weaving": "paper 000: thirteen optimisers and ours on 256 sets of window queries",
     "placement": "paper 001: join order and placement over a network, with reuse",
+    "admission": "paper 003: which queries are admitted by hosts with limits, and how fast",
 }
-OWN_OPTIONS = {"weaving": ("repeats", "stop", "insert", "overlap"), "placement": ("seeds",)}
-"""Those that the other has not."""
+OWN_OPTIONS = {
+    "weaving": ("repeats", "stop", "insert", "overlap"),
+    "placement": ("seeds",),
+    "admission": ("seeds", "milp_seeds", "deadline"),
+}
+"""Those that not all have."""
+AnySetting = WeavingSetting | PlacementSetting | AdmissionSetting
 
 
 def check_name(name: str) -> None:
@@ -39,17 +47,21 @@ def check_name(name: str) -> None:
 def check_options(name: str, given: Collection[str]) -> None:
     """Raises UserError for an option of another experiment: it would change nothing, unnoticed."""
     for other, options in OWN_OPTIONS.items():
-        strange = [option for option in options if option in given and other != name]
+        strange = [option for option in options if option in given and option not in OWN_OPTIONS[name]]
         if strange:
-            own = ", ".join(f"--{option}" for option in OWN_OPTIONS[name])
-            hint = f"--{strange[0]} belongs to {other}. {name} has {own} of its own."
-            raise UserError(f"{name} has no option --{strange[0]}", hint=hint)
+            own = ", ".join(map(_typed, OWN_OPTIONS[name]))
+            hint = f"{_typed(strange[0])} belongs to {other}. {name} has {own} of its own."
+            raise UserError(f"{name} has no option {_typed(strange[0])}", hint=hint)
 
 
-def run_experiment(
-    setting: WeavingSetting | PlacementSetting, out: Path, clock: ClockName, on_progress: OnProgress
-) -> Report:
+def _typed(option: str) -> str:
+    return "--" + option.replace("_", "-")
+
+
+def run_experiment(setting: AnySetting, out: Path, clock: ClockName, on_progress: OnProgress) -> Report:
     """Run everything, keep the results, then make the report."""
+    if isinstance(setting, AdmissionSetting):
+        return experiment_admission.run(setting, out, clock, on_progress)
     if isinstance(setting, PlacementSetting):
         return experiment_placement.run(setting, out, clock, on_progress)
     return experiment_weaving.run(setting, out, clock, on_progress)
@@ -57,6 +69,8 @@ def run_experiment(
 
 def report_from(name: str, file: Path, out: Path) -> Report:
     """The same report from an earlier run's results."""
+    if name == "admission":
+        return experiment_admission.report_from(file, out)
     if name == "placement":
         return experiment_placement.report_from(file, out)
     return experiment_weaving.report_from(file, out)

@@ -63,8 +63,10 @@ class Use:
         return self.used > self.limit * (1 + TOLERANCE)
 
     def words(self, value: float) -> str:
-        cores = " core" if value == 1 else " cores"
-        return _number(self.resource, value) + (cores if self.resource == "cpu" else "")
+        number = _number(self.resource, value)
+        if self.resource != "cpu":
+            return number
+        return f"{number} {'core' if number == '1' else 'cores'}"
 
 
 def _number(resource: Resource, value: float) -> str:

@@ -21,6 +21,7 @@ from headrace.state.schema import VERSION, migrate
 T = TypeVar("T")
 
 _BUSY_SECONDS = 10.0
+_TRIES = 20
 
 
 class StateFile:
@@ -60,8 +61,19 @@ class StateFile:
             if self._db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
                 # In a transaction: two processes that find a new file must not both make the tables.
                 self._transaction(self._make_tables)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._use_wal()
             self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def _use_wal(self) -> None:
+        """Changing the journal does not wait while another process writes, as a transaction does."""
+        for _ in range(_TRIES):
+            if self._db.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+                return
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError:
+                self._transaction(lambda _: None)
+        self._db.execute("PRAGMA journal_mode = WAL")
 
     def _make_tables(self, db: sqlite3.Connection) -> None:
         version: int = db.execute("PRAGMA user_version").fetchone()[0]

@@ -132,6 +132,15 @@ class Store(StateFile):
         """The id of the change. Raises UserError where the name is not free."""
         return self._transaction(lambda db: journal.ask_add(db, query, from_start, now), durable=True)
 
+    def ask_add_after(self, seen: Edits, query: AddedQuery, from_start: bool, now: str) -> int | None:
+        """The same, as long as the edits are those; None, and nothing is written, where a command has changed
+        them: what was concluded from them is out of date."""
+
+        def write(db: sqlite3.Connection) -> int | None:
+            return journal.ask_add(db, query, from_start, now) if journal.edits(db) == seen else None
+
+        return self._transaction(write, durable=True)
+
     def ask_drop(self, names: Mapping[str, bool], now: str) -> list[int]:
         """All of them or none; `names` says of each whether it is written in the project file."""
         return self._transaction(

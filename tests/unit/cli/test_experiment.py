@@ -23,6 +23,11 @@ Capture = pytest.CaptureFixture[str]
         (["placement", "--insert", "plan"], "placement has no option --insert"),
         (["placement", "--overlap", "real"], "placement has no option --overlap"),
         (["weaving", "--seeds", "20"], "weaving has no option --seeds"),
+        (["weaving", "--deadline", "1"], "weaving has no option --deadline"),
+        (["placement", "--milp-seeds", "1"], "placement has no option --milp-seeds"),
+        (["admission", "--repeats", "3"], "admission has no option --repeats"),
+        (["admission", "--seeds", "2", "--stop", "prose"], "admission has no option --stop"),
+        (["admission", "--from", __file__], "not a results file"),
         (["placement", "--from", "nowhere.json"], "cannot read nowhere.json"),
         (["placement", "--from", "."], "cannot read ."),
         (["placement", "--from", __file__], "not a results file"),
@@ -38,11 +43,11 @@ def test_wrong_arguments(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_both_experiments_are_named(capsys: Capture) -> None:
-    assert "Experiments: placement, weaving." in call(capsys, "experiment", "threading").err
+def test_all_experiments_are_named(capsys: Capture) -> None:
+    assert "Experiments: admission, placement, weaving." in call(capsys, "experiment", "threading").err
 
 
-@pytest.mark.parametrize("name", ["placement", "weaving"])
+@pytest.mark.parametrize("name", ["placement", "weaving", "admission"])
 def test_results_of_the_other_experiment_are_refused(name: str, capsys: Capture, tmp_path: Path) -> None:
     other = weaving_results(random_costs(1), experiments=1) if name == "placement" else results()
     file = tmp_path / "results.json"

@@ -1,6 +1,7 @@
 """A project of two or more sites with given capacities, and prices that make sums easy.
 
-Stream `s` comes from `edge`: 1,000 rows a second of 20 bytes. A query that is no window is a job of its own.
+Stream `s` comes from `edge`: 1,000 rows a second of 20 bytes; `t` has other rows. A query without a window is
+a job of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ name: sized
 streams:
   s:
     columns: {ts: timestamp, k: int, v: double}
+    time: ts
+    site: edge
+    source: {kind: files, path: input, format: json}
+  t:
+    columns: {ts: timestamp, k: int}
     time: ts
     site: edge
     source: {kind: files, path: input, format: json}
