@@ -23,6 +23,7 @@ Trail = tuple[str | int, ...]
 
 STDIN = "-"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _LONGEST_LINE = 200
 """A longer line is not shown: a file made by a program often is one line."""
 _MOST_DIGITS = 40
@@ -51,7 +52,7 @@ class ProblemFile:
     def body(self) -> object:
         """The data. Raises UserError where the text is not JSON or gives a key twice."""
         try:
-            return json.loads(self.text, object_pairs_hook=_once, parse_int=_whole)
+            data: object = json.loads(self.text, object_pairs_hook=_once, parse_int=_whole)
         except json.JSONDecodeError as error:
             raise UserError(
                 f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", span=self._span(error.pos)
@@ -60,6 +61,18 @@ class ProblemFile:
             raise self._given_twice() from None
         except RecursionError:
             raise UserError(f"{self.name} is nested too deeply to be a problem") from None
+        if _HALF.search(self.text):
+            self._check_characters()
+        return data
+
+    def _check_characters(self) -> None:
+        """Raises UserError at a text with half a character, which nothing can print."""
+        for found in _TOKEN.finditer(self.text):
+            if _HALF.search(found[0]) and not _printable(json.loads(found[0])):
+                message = "this text has half of a character (a lone surrogate)"
+                raise UserError(
+                    message, hint="Write both halves, or neither.", span=self._span(*found.span())
+                )
 
     def mapping(
         self, value: object, trail: Trail, required: Collection[str], optional: Collection[str] = ()
@@ -222,6 +235,10 @@ def described(value: object) -> str:
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}..."
+
+
+def _printable(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

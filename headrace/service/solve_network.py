@@ -24,6 +24,7 @@ MOST_SITES = 1_000_000
 LARGEST_COST = 1e12
 LARGEST_NUMBER = 10**15
 """Of a site or a query that is a number."""
+LONGEST_NUMBER = len(str(-LARGEST_NUMBER))
 MOST_OFFERED = 2_000
 """With more names than that, the nearest one takes too long to find."""
 _ENTRIES = {int, float, type(None)}
@@ -46,7 +47,9 @@ class Sites:
     def by_text(self, name: str, trail: Trail) -> int:
         """The site that a key of an object names: there, numbers are written as texts."""
         found = self.position.get(name)
-        if found is None and name.removeprefix("-").isdecimal() and str(int(name)) == name:
+        # Python refuses to convert thousands of digits.
+        short = len(name) <= LONGEST_NUMBER
+        if found is None and short and name.removeprefix("-").isdecimal() and str(int(name)) == name:
             found = self.position.get(int(name))
         if found is None:
             raise self._unknown(name, trail, at_key=True)

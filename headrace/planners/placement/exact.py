@@ -74,14 +74,14 @@ class Exact:
                 detail=f"{len(task.rate) * len(task.sites):,} pairs of set and site do not fit.",
                 hint="Join fewer streams in one query.",
             )
-        found, search = task.solve()
+        found, search, compared = task.solve()
         if found.whole < 0:
             raise self._nowhere(query)
         return Placed(
             query=query.id,
             tree=_Trees(query, found).deployment(),
             cost=found.cost,
-            plans_examined=int(search.table.best[1]) + 1,
+            plans_examined=compared,
             certified=True,
             notes={"sites": str(len(task.sites)), "states": str(int(search.table.best[2]))},
         )
@@ -188,6 +188,10 @@ class _Found:
     def cost(self) -> float:
         return float(self.table.best[0])
 
+    @property
+    def compared(self) -> int:
+        return int(self.table.best[1])
+
 
 @dataclass(frozen=True, slots=True)
 class _Task:
@@ -201,16 +205,16 @@ class _Task:
     """By rising number."""
     ground: Ground
 
-    def solve(self) -> tuple[_Found, _Found]:
-        """The deployment, and the whole search. First joins are tried at a few promising sites only: the cost
-        of that prunes the rest."""
+    def solve(self) -> tuple[_Found, _Found, int]:
+        """The deployment, the whole search, and how many deployments or parts of them were compared. First
+        joins are tried at a few promising sites only: the cost of that prunes the rest."""
         far = rows(self.ground, self.base, self.sink)
         if len(self.sites) <= SMALL or len(self.base) == 1:
             found = self._plan(far, np.inf)
-            return found, found
+            return found, found, found.compared
         first = self._on_few(far)
         found = self._plan(far, first.cost)
-        return found if found.whole >= 0 else first, found
+        return found if found.whole >= 0 else first, found, first.compared + found.compared
 
     def _plan(self, far: Floats, limit: float) -> _Found:
         offered = Offered(self.offers.first, self.offers.sites, self.offers.extra)

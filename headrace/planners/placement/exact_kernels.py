@@ -81,6 +81,7 @@ def plan(
 
 @inner
 def _know(table: Table, cost: float, whole: int, site: int) -> None:
+    table.best[1] += 1.0
     if cost < table.best[0]:
         table.best[0] = cost
         table.found[0], table.found[1] = whole, site
@@ -94,15 +95,16 @@ def _start(ground: Ground, offered: Offered, table: Table, rate: Floats, sink: i
     if streams == 1:
         _know(table, table.here[1, sink], 1, sink)
         return
+    # What runs already comes first: of two ways that cost the same it is the one without a new join.
+    for at in range(offered.first[full], offered.first[full + 1]):
+        site = offered.sites[at]
+        _know(table, offered.extra[at] + rate[full] * to_sink[site], full, site)
     for n in range(len(ground.allowed)):
         if ground.allowed[n]:
             total = rate[full] * to_sink[n]
             for i in range(streams):
                 total += table.here[1 << i, n]
             _know(table, total, 1, n)
-    for at in range(offered.first[full], offered.first[full + 1]):
-        site = offered.sites[at]
-        _know(table, offered.extra[at] + rate[full] * to_sink[site], full, site)
 
 
 @inner
@@ -252,7 +254,6 @@ def _last(ground: Ground, table: Table, rate: Floats) -> None:
         other = full ^ part
         few = part if table.length[part] < table.length[other] else other
         ours, theirs = table.here[few], table.here[full ^ few]
-        table.best[1] += table.length[few]
         for k in range(table.length[few]):
             n = table.alive[few, k]
             if ground.allowed[n]:

@@ -292,7 +292,7 @@ def _plan(pool: Pool, prepared: Prepared, search: Search, bound: float | None) -
     trees = unwound(pool, prepared)
     total, added = recompute(problem, trees, prepared.distance)
     placed = [
-        Placed(name, tree, cost, plans_examined=sum(1 for _ in walk(tree)))
+        Placed(name, tree, cost, plans_examined=search.stirs + STARTS + 1)
         for (name, tree), cost in zip(trees, added, strict=True)
     ]
     notes = {"stirs": str(search.stirs), "planned in turn": repr(search.in_turn)}

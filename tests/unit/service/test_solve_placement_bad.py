@@ -256,3 +256,27 @@ def test_no_site_that_may_join() -> None:
         solve_placement(ProblemFile("p.json", text), Request())
     assert wrong.value.span is not None
     assert (wrong.value.span.line, wrong.value.hint) == (15, "Every such site is forbidden.")
+
+
+def test_products_that_no_float_holds_on_the_way() -> None:
+    """Large and small ones cancel out, but not in every order in which they may be multiplied."""
+    names = [f"s{i}" for i in range(12)]
+    streams = {name: {"site": 0, "rate": 1} for name in names}
+    both = [(a, b) for i, a in enumerate(names) for b in names[:i]]
+    pairs = [[a, b, 1e12 if number % 2 else 1e-12] for number, (a, b) in enumerate(both)]
+    problem = {"sites": [0], "links": [], "streams": streams, "selectivities": pairs}
+    text = json.dumps({**problem, "queries": [{"streams": names, "sink": 0}]})
+    assert told(text)[1] == "the rates and selectivities of queries[0] multiply to too much or too little"
+
+
+def test_half_a_character() -> None:
+    place, message = told(SMALL.replace('"n2"', '"\\ud800"'))[:2]
+    assert message == "this text has half of a character (a lone surrogate)"
+    assert place
+    # Both halves are one character.
+    read_placement(ProblemFile("p", SMALL.replace('"n2"', '"\\ud83d\\ude00"')))
+
+
+def test_a_number_of_thousands_of_digits_is_no_site() -> None:
+    body = json.loads(SMALL)
+    assert "there is no site" in told(json.dumps({**body, "cpu": {"9" * 5000: 1}}))[1]

@@ -79,8 +79,8 @@ def one_way(ways: int) -> Callable[[Setup], bool]:
         ("nothing is above", times(1.2, "headrace", lambda setup: setup == BASE)),
         ("batches admit fewer", batched),
         ("more overlap", times(0.1, "milp", lambda setup: setup.zipf == 2 or setup.streams == 50)),
-        ("grows super-linearly", times(0.4, "milp", lambda setup: setup.hosts == 20)),
-        ("the gap to the bound widens", times(0.5, "milp", lambda setup: setup.hosts == 5)),
+        ("grows super-linearly", times(0.4, "milp", lambda setup: setup.hosts == 16)),
+        ("the gap to the bound widens", times(0.5, "milp", lambda setup: setup.hosts == 4)),
         ("near optimal", times(0.5, "milp", lambda setup: setup.cpu == 600)),
         ("more complex queries, fewer", times(9, "milp", one_way(5))),
         ("efficiency does not depend", times(0.5, "milp", one_way(4))),
@@ -116,7 +116,7 @@ def test_lines_are_compared_seed_by_seed() -> None:
     assert line.seeds == 3
     assert line.admitted == pytest.approx(bound_of(BASE) * 0.99 * 0.99)
     assert tables.series("4a", "", "milp")[100.0].seeds == 1
-    assert list(tables.series("5a", "small", "milp")) == [5, 10, 20]
+    assert list(tables.series("5a", "small", "milp")) == [4, 8, 16]
     assert list(batch_lines(tables, "milp")) == [1, 2, 5]
 
 
@@ -124,7 +124,7 @@ def test_curves_are_of_the_seeds_that_all_have() -> None:
     tables = make_tables(results())
     assert (tables.common["4(a) 100 Mbps"], tables.common["4(a) 50 Mbps"]) == (1, 3)
     assert tables.ceilings["4(a) 100 Mbps"] == pytest.approx(1.1 * bound_of(BASE))
-    assert tables.curves["7(a)"]["Headrace"][-1] == pytest.approx((237 + 235 + 232) / 3, abs=0.01)
+    assert tables.curves["7(a)"]["Headrace"][-1] == pytest.approx((237 + 235) / 2)
     assert set(tables.curves["4(a) small"]) >= {"SQPR, 1 s", "SQPR, 0.2 s"}
 
 
@@ -138,7 +138,7 @@ def test_plans_above_the_offline_bound_are_counted() -> None:
     [
         (times(1.06, "headrace", lambda setup: True), [True] * 8),
         (times(0.7, "headrace", lambda setup: True), [False] * 4 + [True, True, False, True]),
-        (lambda row, _: replace(row, mean_ms=9.0, p99_ms=90.0), [False, *[True] * 3, *[False] * 2, *[True] * 2]),
+        (lambda row, _: replace(row, mean_ms=9.0, p99_ms=90), [False, *[True] * 3, *[False] * 2, True, True]),
     ],
 )  # fmt: skip
 def test_bars(edit: Callable[[Row, Setup], Row], met: list[bool]) -> None:

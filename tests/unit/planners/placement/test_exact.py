@@ -155,3 +155,19 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_site_may_join() -> None:
     with pytest.raises(UserError, match="no site where its streams a, b can be joined"):
         placed(line(Query("q", ("a", "b"), 2), forbidden=(0, 1, 2, 3, 4)))
+
+
+def test_of_two_ways_at_the_same_cost_the_one_that_runs_already() -> None:
+    streams = {"a": BaseStream("a", 0, 1.0), "b": BaseStream("b", 0, 1.0)}
+    both = tuple(Query(name, ("a", "b"), 0) for name in "xy")
+    _, second = placed(PlacementProblem(Network((0,)), streams, {}, both))
+    assert isinstance(second.tree, Reused)
+
+
+def test_every_site_that_was_compared_counts() -> None:
+    links = tuple((i, i + 1, 1.0) for i in range(49))
+    streams = {"a": BaseStream("a", 0, 1.0), "b": BaseStream("b", 40, 3.0)}
+    problem = PlacementProblem(Network(tuple(range(50)), links), streams, {}, (Query("q", ("a", "b"), 49),))
+    (found,) = placed(problem)
+    # The 50 sites without those beyond both streams and the sink, of which there are none.
+    assert found.plans_examined >= 50

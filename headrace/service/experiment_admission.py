@@ -1,0 +1,72 @@
+"""`headrace experiment admission`: paper 003's planners, and ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from headrace.experiments.admission.bars import Bar, bars
+from headrace.experiments.admission.board import Board
+from headrace.experiments.admission.cases import Setting
+from headrace.experiments.admission.claims import judge
+from headrace.experiments.admission.judgement import Claim, Evidence
+from headrace.experiments.admission.plots import draw
+from headrace.experiments.admission.report import markdown, statement, text_tables
+from headrace.experiments.admission.results import Results, read_results
+from headrace.experiments.admission.runs import run_all
+from headrace.experiments.admission.tables import Tables, make_tables
+from headrace.service.experiment_files import (
+    CLOCKS,
+    ClockName,
+    OnProgress,
+    Report,
+    keep_results,
+    kept_text,
+    made_by,
+    make_folder,
+    write_report,
+)
+
+__all__ = ["Setting", "report_from", "run"]
+
+
+def run(setting: Setting, out: Path, clock: ClockName, on_progress: OnProgress) -> Report:
+    make_folder(out)
+    started = time.perf_counter()
+    rows = run_all(setting, CLOCKS[clock], on_progress)
+    results = Results(rows, made_by(setting.command, clock, time.perf_counter() - started))
+    keep_results(out, results.to_json())
+    return _write(results, out)
+
+
+def report_from(file: Path, out: Path) -> Report:
+    """The same report from an earlier run's results."""
+    results = read_results(kept_text(file), str(file))
+    make_folder(out)
+    return _write(results, out)
+
+
+def _write(results: Results, out: Path) -> Report:
+    tables = make_tables(results)
+    board = Board(results)
+    claims = judge(Evidence(board, tables))
+    judged = bars(board)
+    data = _data(results, tables, claims, judged)
+    files = write_report(out, data, markdown(results, tables, claims, judged))
+    shown = text_tables(tables, claims, judged)
+    return Report(shown, statement(claims), data, (*files, *draw(tables, out)))
+
+
+def _data(
+    results: Results, tables: Tables, claims: Sequence[Claim], judged: Sequence[Bar]
+) -> dict[str, object]:
+    return {
+        "experiment": "admission",
+        "made": dict(results.made),
+        "statement": statement(claims),
+        "claims": [asdict(claim) for claim in claims],
+        "bars": [asdict(bar) for bar in judged],
+        **asdict(tables),
+    }
