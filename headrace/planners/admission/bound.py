@@ -42,6 +42,7 @@ from headrace.planners.admission.problem import (
     cpu_of,
     operators_of,
 )
+from headrace.planners.admission.state import SLACK
 
 
 class Bound:
@@ -52,7 +53,7 @@ class Bound:
     def __init__(self, problem: AdmissionProblem, options: Options, clock: Callable[[], float]) -> None:
         self._problem, self._clock = problem, clock
         self._made: set[Stream] = set()
-        self.room = sum(host.cpu for host in problem.hosts)
+        self.room = self._all = sum(host.cpu for host in problem.hosts)
 
     @property
     def plan(self) -> Plan:
@@ -61,9 +62,10 @@ class Bound:
     def submit(self, query: Query) -> Decision:
         started = self._clock()
         cpu, operators = least_cpu(self._problem, query.streams, self._made)
-        fits = cpu <= self.room
+        # What was taken is not exact: 0.6 less 0.2 less 0.2 is below 0.2.
+        fits = cpu <= self.room + SLACK * (self._all if np.isfinite(self._all) else 0.0)
         if fits:
-            self.room -= cpu
+            self.room = max(self.room - cpu, 0.0)
             self._made.update(one.output for one in operators)
         why = "" if fits else f"all hosts together have {self.room:g} CPU left and it takes {cpu:g}"
         return Decision(query.id, fits, self._clock() - started, why, proven=True)

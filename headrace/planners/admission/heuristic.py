@@ -64,15 +64,9 @@ class Heuristic:
         return Decision(query.id, not why, self._clock() - started, why)
 
     def _admit(self, stream: Stream, started: float) -> str:
-        search = _Search(self.state, self._lambdas, stream, self._until(started))
-        if search.best is None:
+        search = OneHostSearch(self.state, self._lambdas, stream, self._until(started))
+        if not search.carry_out():
             return search.why()
-        for one in search.best.steps:
-            if isinstance(one.what, Operator):
-                self.state.place(search.best.host, one.what)
-            else:
-                self.state.send(one.sender, search.best.host, one.what)
-        self.state.deliver(stream, search.best.host)
         self.state.forget()
         return ""
 
@@ -118,9 +112,12 @@ Todo = tuple[tuple[Stream, Bools], ...]
 """Streams still to be had, the next one last, and the hosts that need them."""
 
 
-class _Search:
+class OneHostSearch:
+    """The best plan that receives or makes all that is missing at one host."""
+
     def __init__(self, state: State, lambdas: Lambdas, target: Stream, over: Callable[[], bool]) -> None:
         self._state, self._lambdas, self._over = state, lambdas, over
+        self._target = target
         self._busiest = float(state.cpu.max())
         self._cuts: dict[Stream, list[Operator]] = {}
         for one in operators_of(state.problem, target):
@@ -137,6 +134,18 @@ class _Search:
         draft = _Draft(everywhere, np.zeros(size), np.zeros(size), np.zeros(size), {})
         lacks = state.out + state.problem.rate(target) - state.out_limit
         self._go(((target, everywhere),), self._without(draft, lacks, everywhere, "outgoing bandwidth"))
+
+    def carry_out(self) -> bool:
+        """Have the plan run and deliver. False: there is none, and nothing has changed."""
+        if self.best is None:
+            return False
+        for one in self.best.steps:
+            if isinstance(one.what, Operator):
+                self._state.place(self.best.host, one.what)
+            else:
+                self._state.send(one.sender, self.best.host, one.what)
+        self._state.deliver(self._target, self.best.host)
+        return True
 
     def why(self) -> str:
         """Of a refusal."""

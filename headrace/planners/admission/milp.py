@@ -76,18 +76,24 @@ class Search:
         """What would have to be freed, and where, for all wanted streams to fit: the least, as shares of the
         limits, that was found in time. Nothing and a plan: they do fit. Nothing and none: no answer."""
         relaxed = replace(wish, must=True, relaxed=True)
-        model: Fast | Printed
-        if self.printed or scope.tight_links.any():
-            model = Printed(scope, replace(relaxed, hosts=None))
-        else:
-            model = Fast(scope, relaxed)
-        solved = self._solve(model, until)
+        model, solved = self._relaxed(scope, relaxed, until)
         if solved.values is None:
             return [], None
         short = [one for one in model.excesses(solved.values) if one.amount > NEGLIGIBLE * _limit(scope, one)]
         part = None if short else model.plan(solved.values)
         plan = None if part is None else _whole(scope, part)
         return short, plan if plan and not violations(scope.problem, plan) else None
+
+    def _relaxed(self, scope: Scope, wish: Wish, until: float) -> tuple[Fast | Printed, Solved]:
+        """Where hosts may use more than they have, a link as wide as its ends can bind, which the fast model
+        does not see: its answer stands only if its flows fit all links."""
+        if not self.printed:
+            fast = Fast(scope, wish)
+            solved = self._solve(fast, until)
+            if solved.values is None or _links_hold(scope, fast.plan(solved.values)):
+                return fast, solved
+        printed = Printed(scope, replace(wish, hosts=None))
+        return printed, self._solve(printed, until)
 
     def _solve(self, model: Fast | Printed, until: float) -> Solved:
         return solve(model.model, until, self.clock, self.gap)
@@ -137,6 +143,16 @@ def _share(room: Floats, limits: Floats) -> Floats:
     """All of it, where there is no limit."""
     share: Floats = np.ones(len(room))
     return np.divide(room, np.where(limits > 0, limits, 1.0), out=share, where=np.isfinite(limits))
+
+
+def _links_hold(scope: Scope, part: Plan | None) -> bool:
+    if part is None or not scope.narrow_links.any():
+        return part is not None
+    used = np.zeros_like(scope.link_room)
+    for sender, receiver, stream in part.flows:
+        used[sender, receiver] += scope.problem.rate(stream)
+    over = used > scope.link_room * (1 + NEGLIGIBLE)
+    return not bool((over & scope.narrow_links).any())
 
 
 def _whole(scope: Scope, part: Plan) -> Plan:

@@ -5,7 +5,9 @@
 2. Where no such plan fits: the cheapest one without regard to limits is put into the state, related streams
    are made in ways that the new ones allow (ours_replan.py), and hosts that have too much to do are relieved
    of operators, copies and sending (ours_moves.py). If everything is within its limits then, the query is
-   admitted; if not, all of it is taken back.
+   admitted; if not, all of it is taken back. Where links can bind, and where nothing runs yet, it is done
+   again without the copy, or the operator at a host, that was too much; and last all that is left to do is
+   tried at one host (ours_one_host.py).
 3. After an admission: related streams again, since what they save is room for others.
 
 One round of this takes milliseconds. With a deadline, more rounds of step 2 are made until it is over, each
@@ -24,10 +26,11 @@ from headrace.errors import UserError
 from headrace.planners.admission.ours_choosy import Choosy
 from headrace.planners.admission.ours_clusters import Clusters
 from headrace.planners.admission.ours_moves import relieve
+from headrace.planners.admission.ours_one_host import OneHost
 from headrace.planners.admission.ours_prices import Outlook, Tuning
 from headrace.planners.admission.ours_replan import Replanner, parts_of
-from headrace.planners.admission.ours_search import IMPOSSIBLE, Prices, Table, carry_out
-from headrace.planners.admission.ours_why import explain
+from headrace.planners.admission.ours_search import IMPOSSIBLE, Barred, Prices, Table, carry_out
+from headrace.planners.admission.ours_why import explain, explain_link, hopeless, unreachable
 from headrace.planners.admission.problem import (
     AdmissionProblem,
     Decision,
@@ -43,6 +46,8 @@ from headrace.planners.admission.state import State, Step
 TUNED = Tuning()
 NOISE = 0.3
 """Of prices in the rounds after the first, as the spread of their logarithm."""
+BARRED = 8
+"""Copies and operators that are done without, one after another, before a query is given up."""
 
 
 class Ours:
@@ -62,6 +67,7 @@ class Ours:
         self._replanner = Replanner(self.state, self._outlook.flow_price)
         self._choosy = Choosy(self.state, self._outlook.unit) if options.choosy else None
         self._clusters = Clusters(self.state) if len(problem.hosts) >= tuning.clustered else None
+        self._one_host = OneHost(self.state, options.weights)
         self._rng = np.random.default_rng([options.seed, 6])
         self._all_cpu = float(self.state.cpu_limit.sum())
         self._wanted: defaultdict[Stream, set[str]] = defaultdict(set)
@@ -129,21 +135,42 @@ class Ours:
         return False
 
     def _make_fit(self, stream: Stream, started: float) -> str:
-        why = self._round(stream, self._outlook.prices(ahead=False))
+        # Elsewhere what binds is mostly what runs already, and there is no way round it.
+        further = self.state.links is not None or not self.state.deliveries
+        why = self._without_too_much(stream, BARRED if further else 0)
+        if why and further and self._one_host.carry_out(stream):
+            self._replan(stream, self._outlook.prices(ahead=False))
+            return ""
         deadline = self._options.deadline
         while why and deadline is not None and self._clock() - started < deadline:
             noise = np.exp(NOISE * self._rng.standard_normal(len(self._problem.hosts)))
-            if not self._round(stream, self._outlook.prices(ahead=False, noise=noise)):
+            if not self._round(stream, self._outlook.prices(ahead=False, noise=noise), Barred()):
                 return ""
         return why
 
-    def _round(self, stream: Stream, prices: Prices) -> str:
-        """Put the cheapest plan in, then make room for it. Why not, if nothing has changed."""
+    def _without_too_much(self, stream: Stream, rounds: int) -> str:
+        """A round; and up to so many others, each without one thing more that was too much for its host or
+        link. Why the first failed, if all do."""
+        barred, prices = Barred(), self._outlook.prices(ahead=False)
+        first = why = self._round(stream, prices, barred)
+        for done in range(1, rounds + 1):
+            if not why or barred.count < done:
+                break
+            why = self._round(stream, prices, barred)
+        return why and first
+
+    def _round(self, stream: Stream, prices: Prices, barred: Barred) -> str:
+        """Put the cheapest plan in that does without what is barred, then make room for it. Why not, if
+        nothing has changed; one thing that is too much is barred from then on."""
         state, mark = self.state, self.state.mark()
-        table = Table(state, prices, stream, self._tuning.soft)
+        # The first time single steps may be too much too, since room can be made for them.
+        table = Table(state, prices, stream, None if barred.count else self._tuning.soft, barred=barred)
         best, price = table.delivery()
-        if price >= IMPOSSIBLE:
-            return explain(state, stream, set())
+        table.soft = self._tuning.soft
+        if not price < np.inf:
+            return unreachable(table, stream)
+        if price >= IMPOSSIBLE and (why := hopeless(table, best, stream)):
+            return why
         carry_out(table, best)
         state.deliver(stream, int(table.hosts[best]))
         self._replan(stream, prices)
@@ -152,17 +179,34 @@ class Ours:
         if why and (
             state.total_cpu > self._all_cpu or not relieve(state, prices, touched, self._tuning.relieved)
         ):
+            self._bar(mark, barred)
             state.undo_to(mark)
             return why
-        return self._narrow_link(mark)
+        return self._narrow_link(mark, barred)
 
-    def _narrow_link(self, mark: int) -> str:
+    def _bar(self, mark: int, barred: Barred) -> None:
+        """The last step that is too much: it is nearest to the result and has most other ways."""
+        state = self.state
+        for step, a, b, what in reversed(state.since(mark)):
+            if isinstance(what, Operator):
+                if step is Step.PLACE and (
+                    state.cpu[a] > state.cpu_limit[a] or state.memory[a] > state.memory_limit[a]
+                ):
+                    return barred.joins.add((what.output, a))
+            elif step is Step.SEND and state.links is not None and not state.can_send(a, b, 0.0):
+                return barred.copies.add((what, a, b))
+        return None
+
+    def _narrow_link(self, mark: int, barred: Barred) -> str:
         """Hosts can be relieved; of links only single streams were checked so far, not their sum."""
-        for step, sender, receiver, _ in self.state.since(mark):
-            if step is Step.SEND and self.state.link_room(sender, receiver) < 0.0:
-                names = (self._problem.hosts[host].id for host in (sender, receiver))
+        for step, sender, receiver, what in reversed(self.state.since(mark)):
+            if isinstance(what, Operator) or step is not Step.SEND:
+                continue
+            if self.state.link_room(sender, receiver) < 0.0:
+                why = explain_link(self.state, sender, receiver)
                 self.state.undo_to(mark)
-                return "binding: the link from host {} to host {}".format(*names)
+                barred.copies.add((what, sender, receiver))
+                return why
         return ""
 
     def _replan(self, stream: Stream, prices: Prices) -> None:

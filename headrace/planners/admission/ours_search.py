@@ -12,7 +12,7 @@ For k streams, H hosts: O(3^k H), all hosts in one numpy operation. Where links 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -62,6 +62,23 @@ class Prices:
 
 
 @dataclass(frozen=True)
+class Barred:
+    """What a plan has to do without."""
+
+    copies: set[tuple[Stream, Host, Host]] = field(default_factory=set)
+    """Of what, from where, to where. Without effect where links never bind."""
+    joins: set[tuple[Stream, Host]] = field(default_factory=set)
+    """What is not to be made, and where."""
+
+    @property
+    def count(self) -> int:
+        return len(self.copies) + len(self.joins)
+
+
+NOTHING = Barred()
+
+
+@dataclass(frozen=True)
 class Split:
     """All ways to cut one subset (a bit mask) in two."""
 
@@ -92,10 +109,11 @@ class Table:
         target: Stream,
         soft: float | None = None,
         hosts: Ints | None = None,
+        barred: Barred = NOTHING,
     ) -> None:
         """`soft`: limits may be passed, and each unit too much costs this many times its price. `hosts`: only
         these take part."""
-        self.state, self.soft = state, soft
+        self.state, self.soft, self.barred = state, soft, barred
         self.hosts = np.arange(len(state.cpu)) if hosts is None else hosts
         self.prices = prices if hosts is None else prices.at(hosts)
         names = sorted(target)
@@ -166,6 +184,9 @@ class Table:
         saved = 0.0 if stream in self.state.made else self.prices.worth(stream)
         self.least[split.mask] = price[best, np.arange(price.shape[1])] - saved
         self.cut[split.mask] = left[best]
+        if self.barred.joins:
+            there = [(stream, host) in self.barred.joins for host in self.hosts.tolist()]
+            self.least[split.mask, there] = np.inf
 
     def _limit(self, price: Floats, over: Floats, each: Floats) -> Floats:
         if self.soft is None:
@@ -186,7 +207,7 @@ class Table:
         rate, least = self.rates[mask], self.least[mask]
         offer = least + share * self.prices.out
         offer = self._limit(offer, np.minimum(rate - self.out_room, rate), self.prices.out)
-        got, sender = self._best_offer(offer, rate)
+        got, sender = self._best_offer(offer, mask)
         got = got + share * self.prices.into
         got = self._limit(got, np.minimum(rate - self.into_room, rate), self.prices.into)
         better = got < least
@@ -194,12 +215,15 @@ class Table:
         self.sender[mask][better] = sender[better]
         return bool(better.any())
 
-    def _best_offer(self, offer: Floats, rate: float) -> tuple[Floats, Ints]:
+    def _best_offer(self, offer: Floats, mask: int) -> tuple[Floats, Ints]:
         """For each receiver."""
         if self.link_room is None:
             best = int(offer.argmin())
             return np.full(len(offer), offer[best]), np.full(len(offer), best)
-        reach = np.where(rate <= self.link_room, offer[:, None], np.inf)
+        reach = np.where(self.rates[mask] <= self.link_room, offer[:, None], np.inf)
+        for stream, a, b in self.barred.copies:
+            if stream == self.sets[mask]:
+                reach[self.hosts == a, self.hosts == b] = np.inf
         senders = reach.argmin(axis=0)
         return reach[senders, np.arange(len(offer))], senders
 

@@ -84,12 +84,16 @@ class Scope:
         A link carries a stream at most once, so one that has room for every stream of S(q) never binds.
         """
         ends = np.minimum.outer(self.limits["out"], self.limits["in"])
+        narrower: NDArray[np.bool_] = np.broadcast_to(self.problem.link_bandwidth, ends.shape) < ends
+        return narrower & self.narrow_links
+
+    @cached_property
+    def narrow_links(self) -> NDArray[np.bool_]:
+        """Links that could carry too much if hosts had all the bandwidth they want."""
         all_once = sum(self.problem.rate(stream) for stream in self.streams)
-        tight = (np.broadcast_to(self.problem.link_bandwidth, ends.shape) < ends) & (
-            self.link_room < all_once
-        )
-        np.fill_diagonal(tight, False)
-        return tight
+        narrow = self.link_room < all_once
+        np.fill_diagonal(narrow, False)
+        return narrow
 
     @cached_property
     def homes(self) -> dict[Stream, Host]:

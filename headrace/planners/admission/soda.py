@@ -115,6 +115,12 @@ class Soda:
             ("memory", memory, float((state.memory_limit - state.memory).sum())),
         ]
 
+    def _left(self, name: str) -> float:
+        """Of all hosts together, by the limits of the problem: those of the state have some slack."""
+        used = self.state.cpu if name == "cpu" else self.state.memory
+        limits = [host.cpu if name == "cpu" else host.memory for host in self._problem.hosts]
+        return max(sum(limits) - float(used.sum()), 0.0)
+
     def _place(self, query: Query) -> str:
         """Why a query is refused; nothing has changed then."""
         stream = query.streams
@@ -125,7 +131,8 @@ class Soda:
             return "no template with known rates makes its stream"
         for name, need, room in self._totals(stream):
             if need > room:
-                return f"macroQ: all hosts together have {room:.6g} {name} left and it takes {need:.6g}"
+                left = self._left(name)
+                return f"macroQ: all hosts together have {left:.6g} {name} left and it takes {need:.6g}"
         mark, new = self.state.mark(), self._new(stream)
         if self._placing.best(new, stream) or self._swaps.make_room(new, stream):
             self._admitted.add(query.id)

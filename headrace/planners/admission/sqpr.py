@@ -123,13 +123,15 @@ class Sqpr:
         if plan is not None:
             self._plan, self._admitted[query.id] = plan, query
             return None, False
-        return self._reason(short, proven), proven
+        return self._reason(short, proven, scope.fixed != Plan()), proven
 
-    def _reason(self, short: list[Excess], proven: bool) -> str:
+    def _reason(self, short: list[Excess], proven: bool, beside: bool) -> str:
+        """`beside`: part of what runs was not to be changed."""
         within = (
             f"in {self._deadline:g} s" if self._hosts is None else f"that changes only {self._hosts} hosts"
         )
-        found = "no plan fits" if proven else f"no plan was found {within}"
+        fits = "no plan fits beside what stays fixed" if beside else "no plan fits"
+        found = fits if proven else f"no plan was found {within}"
         if not short:
             return found
         lacks = " and ".join(self._lack(one) for one in sorted(short, key=lambda one: -one.amount))

@@ -4,10 +4,12 @@
 
 A join that is too much for a site alone is ruled out at once. Several joins of one query at one site are more
 than the dynamic programme can see, so the rest is branch and bound, cheapest first: plan; if some site has
-too much, at least one of the things that load it there must go, so there is a branch for each. A branch
-costs no less than what it came from, so the first plan that fits is the cheapest. Exponential at worst: after
-`MOST_PLANS` the search turns to ruling out whole sites, and the answer is not certified. Nor is it on
-networks so large that not all sites are looked at.
+too much, at least one of its largest loads must go, as many as are too much together, so there is a branch
+for each. A branch costs no less than what it came from, so the first plan that fits is the cheapest.
+
+Exponential at worst. After `MOST_PLANS` a quick search (`fitting`) takes over, and for few streams a complete
+one, with what was found as a bound, as far as its work allows. That nothing fits is only said where a search
+was complete, over all sites, or where some join of every tree is too much for every site.
 
 What a reused stream has to hold more for a query (weaker filter, more columns) loads the sites above it too.
 """
@@ -15,7 +17,7 @@ What a reused stream has to hold more for a query (weaker filter, more columns) 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 
@@ -23,6 +25,8 @@ import numpy as np
 
 from headrace.errors import UserError
 from headrace.planners.placement.deployed import Deployed, Derived, Offer
+from headrace.planners.placement.exact import Exact
+from headrace.planners.placement.fitting import Case, Given, Item, Labels, Try, easiest, packed
 from headrace.planners.placement.ground import MOST_SITES, Ground
 from headrace.planners.placement.network import Prepared
 from headrace.planners.placement.problem import (
@@ -34,15 +38,25 @@ from headrace.planners.placement.problem import (
     Query,
     Site,
     Tree,
+    walk,
 )
 from headrace.planners.placement.rates import Holding, by_subset, data_rate, together, wanted
 from headrace.planners.placement.subsets_kernels import cheapest, splits
 
 MOST_PLANS = 2000
+MOST_STEPS = 3e9
+"""Of the dynamic programme in all plans: large queries get fewer plans, at least `LEAST_PLANS`."""
+LEAST_PLANS = 20
 ROUNDING = 1e-9
+"""Of a site's limit."""
+MOST_LABELLED = 8
+"""Streams of a query for which labels are made: there are 3^K pairs of sets."""
+QUICK, COMPLETE = 2e7, 4e7
+"""Work of the quick search and of the complete one, in pairs of labels at sites."""
+MOST_LABELS = 4000
+NEAREST = 4
+"""On large networks, sites without a limit that are looked at around each stream and sink."""
 
-Item = tuple[int, int, int]
-"""What may be ruled out: (set, part, site) of a join; (-1, offer, -1) of an offer."""
 Loads = dict[Site, float]
 
 
@@ -64,47 +78,61 @@ class Limited:
 
     def __init__(self, problem: PlacementProblem, prepared: Prepared, options: Options) -> None:
         self._problem = problem
-        self._ground = Ground(problem, prepared, problem.cpu)
-        self._complete = prepared.size <= MOST_SITES
+        more = set[Site]() if prepared.size <= MOST_SITES else _likely(problem, prepared, options)
+        self._ground = Ground(problem, prepared, more | set(problem.cpu))
+        self._complete = len(self._ground.sites) == prepared.size
 
     def place(self, query: Query, deployed: Deployed) -> Placed:
         """Raises UserError where nothing fits, with the site that is closest to it and what it lacks."""
         search = _Search(self._problem, self._ground, query, deployed)
-        found, certified = search.found()
+        found, certain = search.found()
         if found is None:
-            raise self._too_much(query, search)
+            raise self._too_much(query, search, certain and self._complete)
         return Placed(
             query.id,
             search.tree(found),
             found.cost,
             plans_examined=search.plans,
-            certified=certified and self._complete,
+            certified=certain and self._complete,
             notes={"plans tried": str(search.plans)},
         )
 
-    def _too_much(self, query: Query, search: _Search) -> UserError:
+    def _too_much(self, query: Query, search: _Search, certain: bool) -> UserError:
+        lacking = search.roomiest()
+        closest = search.closest or lacking
         detail = ""
-        closest = search.closest or search.roomiest()
         if closest is not None:
             missing, site = closest
             name = self._problem.network.sites[site]
             detail = f"The best try lacks {missing:g} rows per unit of time at site {name}."
+        why = "no deployment keeps the limits of all sites"
+        if not certain and lacking is None:
+            why = "no deployment was found within the limits (not proven that there is none)"
         return UserError(
-            f"query {query.id} does not fit: no deployment keeps the limits of all sites",
+            f"query {query.id} does not fit: {why}",
             detail=detail,
             hint="Raise a limit under cpu, or stop a query.",
         )
 
 
-@dataclass(frozen=True)
-class _Try:
-    cost: float
-    items: tuple[Item, ...]
-    """Joins and offers of the plan, inputs first."""
-    sources: tuple[tuple[int, int], ...]
-    """Per join, the sites of its inputs; (-1, -1) for what is not one."""
-    top: tuple[int, int]
-    """Set and site of the result's maker."""
+def _likely(problem: PlacementProblem, prepared: Prepared, options: Options) -> set[Site]:
+    """Where joins would run without limits, and sites that have none near streams and sinks."""
+    found: set[Site] = set()
+    exact, deployed = Exact(problem, prepared, options), Deployed(problem, prepared.distance)
+    for query in problem.queries:
+        # What cannot be placed at all is said when its turn comes.
+        with suppress(UserError):
+            tree = exact.place(query, deployed).tree
+            deployed.add(query, tree)
+            found |= {node.site for node in walk(tree)}
+    ends = {stream.site for stream in problem.streams.values()} | {query.sink for query in problem.queries}
+    closed = np.array(sorted(set(problem.cpu) | problem.forbidden), dtype=np.int64)
+    for end in sorted(ends):
+        row = prepared.row(end).copy()
+        row[closed] = np.inf
+        nearest = np.argsort(row, kind="stable")[:NEAREST]
+        found |= {int(site) for site in nearest if row[site] < np.inf}
+    return found
 
 
 class _Search:
@@ -123,27 +151,80 @@ class _Search:
         self._adds = [self._added(offer) for offer in self._offers]
         distance = ground.distance[:, ground.position[query.sink]]
         self._out = np.where(np.isfinite(distance), self._rate[-1] * distance, np.inf)
+        # Of equal streams at a site only the cheapest is offered, and what two of them load above is counted
+        # twice: once an offer is ruled out for its loads, nothing is certain.
+        self._sure = not any(self._adds)
 
-    def found(self) -> tuple[_Try | None, bool]:
-        """The cheapest plan that fits, and whether that is certain."""
+    def found(self) -> tuple[Try | None, bool]:
+        """The cheapest plan that fits (None: none was found), and whether that is certain."""
         alone = frozenset(self._too_much_alone())
         order = count()
-        waiting: list[tuple[float, int, frozenset[Item], _Try]] = []
+        waiting: list[tuple[float, int, frozenset[Item], Try]] = []
         seen: set[frozenset[Item]] = set()
+        ruled_out = any(item[0] < 0 for item in alone)
         self._push(waiting, seen, alone, order)
-        while waiting and self.plans < MOST_PLANS:
+        while waiting and self.plans < self._most_plans():
             _, _, banned, one = heappop(waiting)
             crowded = self._crowded(one)
             if not crowded:
-                # Of equal streams at a site only the cheapest is offered: another one might have fitted.
-                return one, all(item[0] >= 0 for item in banned)
+                return one, self._sure or not ruled_out
+            ruled_out = ruled_out or any(item[0] < 0 for item in crowded)
             for item in crowded:
                 self._push(waiting, seen, banned | {item}, order)
-        if not waiting:
-            return None, True
-        return self._dive(waiting[0][2]), False
+        if waiting:
+            return self._otherwise(waiting[0][0])
+        # Without ruling out offers something may yet be found.
+        return (None, True) if self._sure or not ruled_out else self._otherwise(-np.inf)
 
-    def tree(self, one: _Try) -> Tree:
+    def _most_plans(self) -> int:
+        steps = 3.0 ** len(self.query.streams) * len(self.ground.sites)
+        return int(min(MOST_PLANS, max(LEAST_PLANS, MOST_STEPS / steps)))
+
+    def _otherwise(self, least: float) -> tuple[Try | None, bool]:
+        """What `fitting` finds, where all that fits costs at least so much."""
+        case = self._case()
+        found = self._quickly(case)
+        if found is not None and found.cost <= least * (1 + 1e-12):
+            return found, self._sure
+        if len(self.query.streams) > MOST_LABELLED:
+            return found, False
+        bound = np.inf if found is None else found.cost
+        labels = Labels(case, MOST_LABELS, COMPLETE, bound)
+        better = self._fitting(labels.found())
+        if better is not None and better.cost < bound:
+            found = better
+        return found, labels.complete and self._sure
+
+    def _quickly(self, case: Case) -> Try | None:
+        streams = len(self.query.streams)
+        found: list[Try | None] = [self._fitting(packed(case, easiest(case)))]
+        if streams <= MOST_LABELLED:
+            width = int(np.sqrt(QUICK / (3.0**streams * len(self.ground.sites))))
+            found.append(self._fitting(Labels(case, min(64, max(6, width)), np.inf).found()))
+        return min((one for one in found if one is not None), key=lambda one: one.cost, default=None)
+
+    def _fitting(self, one: Try | None) -> Try | None:
+        return one if one is not None and not self._crowded(one) else None
+
+    def _case(self) -> Case:
+        ground = self.ground
+        room = np.full(len(ground.sites), np.inf)
+        for site in self._left:
+            if site in ground.position:
+                room[ground.position[site]] = self._room(site)
+        given = [Given(1 << i, int(site)) for i, site in enumerate(self._base)]
+        for i, offer in enumerate(self._offers):
+            takes = {ground.position[site]: load for site, load in self._adds[i].items()}
+            given.append(Given(self._sets[i], ground.position[offer.site], i, offer.extra, takes))
+        return Case(self._rate, ground.distance, self._out, ground.allowed, room, tuple(given))
+
+    def _room(self, site: Site) -> float:
+        """What may still be read at a site, with what rounding may add."""
+        if site not in self._left:
+            return np.inf
+        return self._left[site] + ROUNDING * self.problem.cpu[site]
+
+    def tree(self, one: Try) -> Tree:
         made: dict[tuple[int, int], Tree] = {}
         sites = self.ground.sites
         for (whole, part, site), (a, b) in zip(one.items, one.sources, strict=True):
@@ -163,7 +244,7 @@ class _Search:
 
     def _push(
         self,
-        waiting: list[tuple[float, int, frozenset[Item], _Try]],
+        waiting: list[tuple[float, int, frozenset[Item], Try]],
         seen: set[frozenset[Item]],
         banned: frozenset[Item],
         order: Iterable[int],
@@ -175,18 +256,7 @@ class _Search:
         if one is not None:
             heappush(waiting, (one.cost, next(iter(order)), banned, one))
 
-    def _dive(self, banned: frozenset[Item]) -> _Try | None:
-        """Rule out all joins at a crowded site, again and again."""
-        while (one := self._plan(banned)) is not None:
-            crowded = self._crowded(one)
-            if not crowded:
-                return one
-            sites = {item[2] for item in crowded if item[0] >= 0}
-            banned |= {(*row, site) for row in self._rows for site in sites}
-            banned |= {item for item in crowded if item[0] < 0}
-        return None
-
-    def _plan(self, banned: frozenset[Item]) -> _Try | None:
+    def _plan(self, banned: frozenset[Item]) -> Try | None:
         """The cheapest without what is ruled out; None: there is none."""
         self.plans += 1
         ground = self.ground
@@ -227,49 +297,59 @@ class _Search:
 
         full = len(self._rate) - 1
         visit(full, best)
-        return _Try(float(total[best]), tuple(items), tuple(sources), (full, best))
+        return Try(float(total[best]), tuple(items), tuple(sources), (full, best))
 
     def roomiest(self) -> tuple[float, Site] | None:
         """If every tree has a join that is too much for any site: the site with most room, and what the
         easiest tree lacks there."""
-        hardest = dict.fromkeys((1 << i for i in range(len(self.query.streams))), 0.0)
+        limited = [site for site in self._left if site not in self.problem.forbidden]
+        if not limited or len(limited) < self.problem.network.size - len(self.problem.forbidden):
+            return None
+        hardest = dict.fromkeys([*(1 << i for i in range(len(self.query.streams))), *self._sets], 0.0)
         for (whole, part), load in self._loads_of_joins().items():
             this = max(load, hardest[part], hardest[whole ^ part])
             hardest[whole] = min(this, hardest.get(whole, np.inf))
-        if not self._left or len(self._left) < int(self.ground.allowed.sum()):
-            return None
-        site = max(self._left, key=lambda one: self._left[one])
-        missing = hardest[len(self._rate) - 1] - self._left[site]
-        return (missing, site) if missing > 0 else None
+        site = max(limited, key=self._room)
+        most = hardest[len(self._rate) - 1]
+        return (most - self._left[site], site) if most > self._room(site) else None
 
     def _too_much_alone(self) -> Iterable[Item]:
-        for site, left in self._left.items():
+        for site in self._left:
             if site in self.ground.position:
                 for (whole, part), load in self._loads_of_joins().items():
-                    if load > left + ROUNDING * abs(left):
+                    if load > self._room(site):
                         yield whole, part, self.ground.position[site]
         for i, adds in enumerate(self._adds):
-            if any(more > self._left.get(site, np.inf) for site, more in adds.items()):
+            if any(more > self._room(site) for site, more in adds.items()):
                 yield -1, i, -1
 
     def _loads_of_joins(self) -> dict[tuple[int, int], float]:
         return {(s, a): float(self._rate[a] + self._rate[s ^ a]) for s, a in self._rows}
 
-    def _crowded(self, one: _Try) -> list[Item]:
-        """What loads the site that is overloaded most; nothing: all fits."""
+    def _crowded(self, one: Try) -> list[Item]:
+        """The largest loads of the site that is overloaded most, until they are too much; none: all fits."""
         by_site: dict[Site, list[tuple[float, Item]]] = {}
         for item in one.items:
             for site, load in self._load(item).items():
                 by_site.setdefault(site, []).append((load, item))
         worst, crowded = 0.0, []
         for site, parts in by_site.items():
-            left = self._left.get(site, np.inf)
-            missing = sum(load for load, _ in parts) - left
-            if missing > ROUNDING * max(1.0, abs(left)) and missing > worst:
-                worst, crowded = missing, [item for _, item in parts]
+            total = sum(load for load, _ in parts)
+            missing = total - self._left.get(site, np.inf)
+            if total > self._room(site) and missing > worst:
+                worst, crowded = missing, self._largest(parts, self._room(site))
                 if self.closest is None or missing < self.closest[0]:
                     self.closest = missing, site
         return crowded
+
+    def _largest(self, parts: Sequence[tuple[float, Item]], room: float) -> list[Item]:
+        found: list[Item] = []
+        for load, item in sorted(parts, key=lambda part: (-part[0], part[1])):
+            found.append(item)
+            room -= load
+            if room < 0:
+                break
+        return found
 
     def _load(self, item: Item) -> Loads:
         whole, part, site = item

@@ -68,6 +68,19 @@ def test_the_optimistic_bound_by_hand() -> None:
     assert optimistic(problem) == 4
 
 
+def test_an_exact_fit_is_not_refused_for_its_rounding() -> None:
+    streams = {name: Base(name, 0, 0.1) for name in "abcdefgh"}
+    wanted = [frozenset(names) for names in ("ab", "cd", "ef", "gh")]
+    queries = tuple(Query(names, one) for names, one in zip("1234", wanted, strict=True))
+    problem = AdmissionProblem(
+        (HostLimits(0, 0.6, 1.0, 9.0),), 1.0, streams, dict.fromkeys(wanted, 0.01), queries
+    )
+    bound = Bound(problem, Options(), lambda: 0.0)
+    decisions = [bound.submit(query) for query in queries]
+    assert [one.admitted for one in decisions] == [True, True, True, False]
+    assert decisions[-1].why == "all hosts together have 0 CPU left and it takes 0.2"
+
+
 def test_the_offline_bound_by_hand() -> None:
     """ab counts twice. Of 50 CPU it takes 20; then abc 10 and cd 20, which leaves nothing for bd."""
     assert offline(pairs(), seconds=5.0) == pytest.approx(4.0)

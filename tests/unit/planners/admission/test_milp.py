@@ -156,6 +156,22 @@ def test_freeing_what_a_refusal_names_is_enough_and_less_is_not(seed: int) -> No
         assert (exhaustive.best_plan(given, Plan(), query) is not None) == fits
 
 
+def test_what_a_refusal_names_is_enough_where_a_link_binds_once_its_ends_have_more() -> None:
+    """Nothing goes from x to y, so y's stream has to come to x, however much x could send."""
+    links = np.array([[0.0, 0.0], [10.0, 0.0]])
+    hosts = (HostLimits("x", 100.0, 0.0, 0.0), HostLimits("y", 100.0, 100.0, 8.0))
+    streams = {"a": Base("a", 0, 10.0), "b": Base("b", 1, 10.0)}
+    query = Query("q", frozenset("ab"))
+    problem = AdmissionProblem(hosts, links, streams, {query.streams: 0.0}, (query,))
+    scope = reduce(problem, Plan(), [query])
+    assert not scope.tight_links.any()
+    short, _ = FAST.shortage(scope, Wish(lambdas_of(problem, Weights())), perf_counter() + 100)
+    assert {(one.resource, one.where): one.amount for one in short} == {
+        ("in", (0,)): pytest.approx(10.0),
+        ("out", (1,)): pytest.approx(2.0),
+    }
+
+
 def test_the_hosts_that_matter_come_first() -> None:
     scope = spread(20, "abc")
     assert best_hosts(scope, 2) == {0, 1, 2}

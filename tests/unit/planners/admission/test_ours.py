@@ -12,6 +12,7 @@ from headrace.errors import UserError
 from headrace.planners.admission.bound import optimistic
 from headrace.planners.admission.check import violations
 from headrace.planners.admission.exhaustive import most_admitted
+from headrace.planners.admission.heuristic import Heuristic
 from headrace.planners.admission.ours import Ours
 from headrace.planners.admission.problem import (
     AdmissionProblem,
@@ -142,10 +143,10 @@ def test_a_stream_that_is_delivered_already_costs_nothing() -> None:
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        ({"cpu": 5.0}, "binding: cpu of host x (8 needed of 5, 3 to be freed)"),
-        ({"outgoing": 3.0}, "binding: outgoing bandwidth of host x (4 needed of 3, 1 to be freed)"),
-        ({"incoming": 3.0}, "binding: incoming bandwidth of host y (4 needed of 3, 1 to be freed)"),
-        ({"memory": 2.0}, "binding: memory of host x (8 needed of 2, 6 to be freed)"),
+        ({"cpu": 5.0}, "binding: cpu of host x (8 needed of 5, 3 missing)"),
+        ({"outgoing": 3.0}, "binding: outgoing bandwidth of host x (4 needed of 3, 1 missing)"),
+        ({"incoming": 3.0}, "binding: incoming bandwidth of host y (4 needed of 3, 1 missing)"),
+        ({"memory": 2.0}, "binding: memory of host x (8 needed of 2, 6 missing)"),
     ],
 )
 def test_a_refusal_names_what_binds(limits: dict[str, float], why: str) -> None:
@@ -160,10 +161,102 @@ def test_a_refusal_names_what_binds(limits: dict[str, float], why: str) -> None:
 
 
 def test_a_refusal_names_a_link_or_what_has_no_rate() -> None:
-    narrow = ab_problem(WIDE, WIDE, link=1.0)
-    assert "no link has room" in ours(narrow).submit(narrow.queries[0]).why
+    links = np.array([[0.0, 1.0], [3.0, 0.0]])
+    narrow = replace(ab_problem(WIDE, replace(WIDE, id="y")), link_bandwidth=links)
+    assert ours(narrow).submit(narrow.queries[0]).why == (
+        "binding: no link has room to bring the parts of a*b together;"
+        " b comes nearest over the link from host y to host x (4 needed of 3 left)"
+    )
     unknown = replace(narrow, rates={})
-    assert "have no rate" in ours(unknown).submit(unknown.queries[0]).why
+    assert "no chain of joins with known rates" in ours(unknown).submit(unknown.queries[0]).why
+
+
+def test_a_refusal_names_two_copies_that_are_too_much_for_a_link() -> None:
+    streams = {"a": Base("a", 0, 4.0), "b": Base("b", 0, 4.0)}
+    hosts = (HostLimits("x", 0.0, 9.0, 9.0), HostLimits("y", 9.0, 9.0, 9.0))
+    problem = AdmissionProblem(hosts, 6.0, streams, {A | B: 1.0}, (Query("q", A | B),))
+    why = ours(problem).submit(problem.queries[0]).why
+    assert why == "binding: the link from host x to host y (8 needed of 6)"
+
+
+def test_a_refusal_tells_limits_as_they_were_given() -> None:
+    none = replace(WIDE, cpu=0.0)
+    problem = ab_problem(none, none)
+    assert "(8 needed of 0, 8 missing)" in ours(problem).submit(problem.queries[0]).why
+
+
+def test_what_others_use_can_be_freed() -> None:
+    hosts = (HostLimits("x", 15.0, 9.0, 9.0),)
+    streams = {name: Base(name, 0, 4.0) for name in "abcd"}
+    wanted = [A | B, frozenset("cd")]
+    queries = tuple(Query(f"q{i}", one) for i, one in enumerate(wanted))
+    problem = AdmissionProblem(hosts, 9.0, streams, dict.fromkeys(wanted, 1.0), queries)
+    planner = ours(problem)
+    assert planner.submit(queries[0]).admitted
+    assert planner.submit(queries[1]).why == "binding: cpu of host x (16 needed of 15, 1 to be freed)"
+
+
+def test_a_query_beyond_all_sums_leaves_them_exact() -> None:
+    """1e17 and 8.3, taken apart again, would be 0."""
+    streams = {"a": Base("a", 0, 4.0), "b": Base("b", 0, 4.3), "c": Base("c", 0, 1e17)}
+    hosts = (HostLimits("x", 10.0, 9.0, 9.0),)
+    wanted = [A | B, frozenset("bc")]
+    queries = tuple(Query(f"q{i}", one) for i, one in enumerate(wanted))
+    problem = AdmissionProblem(hosts, 9.0, streams, dict.fromkeys(wanted, 1.0), queries)
+    planner = ours(problem)
+    assert planner.submit(queries[0]).admitted
+    assert "binding: cpu of host x (1e+17 needed of 10" in planner.submit(queries[1]).why
+    assert planner.state.cpu.tolist() == [8.3]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_first_query_is_never_refused_if_one_host_can_do_it(seed: int) -> None:
+    problem = tiny(1000 + seed, links=bool(seed % 4), most=4)
+    first = problem.queries[0]
+    if Heuristic(problem, Options(), perf_counter).submit(first).admitted:
+        planner = ours(problem)
+        assert planner.submit(first).admitted
+        assert violations(problem, planner.plan, [first.id]) == []
+
+
+def test_all_of_it_at_one_host_is_the_last_resort() -> None:
+    """The first plan sends two copies of which z can send one; where links never bind no copy is barred."""
+    streams = {"a": Base("a", 2, 10.0), "b": Base("b", 2, 5.0), "c": Base("c", 1, 5.0)}
+    hosts = (
+        HostLimits("x", 48.1, 13.0, 26.3),
+        HostLimits("y", 46.7, 17.6, 21.6),
+        HostLimits("z", 23.4, 17.2, 10.0),
+    )
+    problem = AdmissionProblem(hosts, 1000.0, streams, {A | B: 2.0}, (Query("q", A | B),))
+    planner, admitted = run(problem)
+    assert admitted == ["q"]
+    assert planner.plan.placements == {(2, operator(A, B))}
+
+
+def two_copies(link: float) -> AdmissionProblem:
+    """a and b enter at y, and x has more to offer; both over the link are too much for it."""
+    streams = {"b": Base("b", 1, 10.0), "a": Base("a", 1, 5.0)}
+    hosts = (HostLimits("x", 45.0, 30.0, 1000.0), HostLimits("y", 1000.0, 6.0, 24.0))
+    return AdmissionProblem(hosts, link, streams, {A | B: 2.0}, (Query("q", A | B),))
+
+
+def test_a_link_that_is_too_narrow_for_two_copies_is_done_without() -> None:
+    planner, admitted = run(two_copies(12.0))
+    assert admitted == ["q"]
+    assert planner.plan == Plan(frozenset({(1, operator(A, B))}), frozenset(), {A | B: 1})
+
+
+def test_an_operator_that_is_too_much_for_its_host_is_done_without() -> None:
+    """The cheapest is all of it at y, which has CPU for one join; ab is made there in the end."""
+    streams = {"a": Base("a", 1, 10.0), "c": Base("c", 0, 5.0), "b": Base("b", 1, 10.0)}
+    sets = [frozenset(names) for names in ("ab", "ac", "bc", "abc")]
+    rates = {one: 0.2 * sum(streams[name].rate for name in one) for one in sets}
+    hosts = (HostLimits("x", 19.0, 9.0, 30.0), HostLimits("y", 11.2, 26.0, 22.0))
+    for link in (12.0, 1000.0):
+        problem = AdmissionProblem(hosts, link, streams, rates, (Query("q", sets[-1]),), operator_cost=0.5)
+        planner, admitted = run(problem)
+        assert admitted == ["q"]
+        assert planner.plan.flows == {(1, 0, A | B)}
 
 
 @pytest.mark.parametrize("seed", range(3))

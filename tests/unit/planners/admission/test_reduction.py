@@ -59,6 +59,15 @@ def test_a_link_is_tight_only_if_it_could_carry_too_much() -> None:
     assert np.argwhere(scope.tight_links).tolist() == [[0, 1], [2, 0]]
 
 
+def test_a_link_as_wide_as_its_ends_is_narrow_where_these_may_be_passed() -> None:
+    narrow = AdmissionProblem(HOSTS, 10.0, STREAMS, RATES, PROBLEM.queries)
+    scope = reduce(narrow, RUNNING, [Query("ab", A | B)])
+    # All of S(q) once is 9; c takes 4 of the 10 from 2 to 3.
+    assert not scope.tight_links.any()
+    taken = {(sender, receiver) for sender, receiver, _ in scope.fixed.flows}
+    assert {tuple(link) for link in np.argwhere(scope.narrow_links).tolist()} == taken
+
+
 def test_what_serves_nobody_is_trimmed() -> None:
     useless = Plan(
         RUNNING.placements | {(1, operator(B, C)), (2, operator(C, D))},

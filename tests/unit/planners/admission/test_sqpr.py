@@ -68,6 +68,19 @@ def test_a_refusal_is_proven_names_what_binds_and_changes_nothing() -> None:
     assert planner.admitted == ()
 
 
+def test_a_refusal_beside_what_stays_fixed_says_so() -> None:
+    streams = {name: Base(name, 0, 2.0) for name in "abcd"}
+    wanted = [A | B, frozenset("cd")]
+    queries = tuple(Query(f"q{i}", one) for i, one in enumerate(wanted))
+    hosts = (HostLimits("x", 7.0, 9.0, 9.0),)
+    problem = AdmissionProblem(hosts, 100.0, streams, dict.fromkeys(wanted, 1.0), queries)
+    planner = sqpr(problem)
+    assert planner.submit(queries[0]).admitted
+    decision = planner.submit(queries[1])
+    assert decision.proven
+    assert decision.why == "no plan fits beside what stays fixed; it would with 1 more cpu at host x"
+
+
 def test_memory_is_a_limit_too() -> None:
     host = replace(WIDE, memory=7.0)
     problem = replace(ab_problem(host, replace(host, memory=4.0)), memory_cost=1.0)
