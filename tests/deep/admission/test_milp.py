@@ -25,7 +25,7 @@ from headrace.planners.admission.problem import (
 )
 from headrace.planners.admission.reduction import reduce
 from headrace.planners.admission.sqpr import Sqpr
-from tests.unit.planners.admission.test_milp import EXACT, run_against_all_plans
+from tests.deep.admission.test_milp_small import EXACT, run_against_all_plans
 from tests.unit.planners.admission.tiny import tiny
 
 

@@ -21,8 +21,8 @@ from headrace.planners.placement.theorems import suboptimality
 from headrace.planners.placement.top_down import TopDown
 from headrace.planners.placement.topologies import paper_network, random_geometric
 from headrace.planners.placement.workloads import airline, synthetic
+from tests.deep.placement.test_by_hierarchy_small import PLANNERS, above_the_best
 from tests.unit.planners.placement.small_problems import random_problem
-from tests.unit.planners.placement.test_by_hierarchy import PLANNERS, above_the_best
 from tests.unit.planners.placement.test_hierarchy import check
 
 
