@@ -1,4 +1,4 @@
-"""What every experiment does with its files: clocks, where and when it was made, folders, the report."""
+"""What every experiment does: run all, keep the results, make the report; or make it from kept results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import psutil
 
@@ -34,7 +34,49 @@ class Report:
     files: tuple[Path, ...]
 
 
-def made_by(command: str, clock: ClockName, seconds: float) -> Made:
+class Kept(Protocol):
+    def to_json(self) -> str: ...
+
+
+Rows = TypeVar("Rows")
+Results = TypeVar("Results", bound=Kept)
+
+
+def run_and_report(
+    out: Path,
+    command: str,
+    clock: ClockName,
+    run: Callable[[Callable[[], float]], Rows],
+    keep: Callable[[Rows, Made], Results],
+    write: Callable[[Results, Path], Report],
+) -> Report:
+    """Run everything, with the clock that was chosen, and keep it before the report is made: a failing plot
+    must not cost ten minutes."""
+    _make_folder(out)
+    started = time.perf_counter()
+    rows = run(CLOCKS[clock])
+    results = keep(rows, _made_by(command, clock, time.perf_counter() - started))
+    (out / "results.json").write_text(results.to_json(), encoding="utf-8")
+    return write(results, out)
+
+
+def report_again(
+    file: Path, out: Path, read: Callable[[str, str], Results], write: Callable[[Results, Path], Report]
+) -> Report:
+    """The same report from an earlier run's results."""
+    results = read(_kept_text(file), str(file))
+    _make_folder(out)
+    return write(results, out)
+
+
+def write_report(out: Path, data: Mapping[str, object], text: str) -> tuple[Path, Path]:
+    tables, report = out / "tables.json", out / "report.md"
+    tables.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    report.write_text(text, encoding="utf-8")
+    return tables, report
+
+
+def _made_by(command: str, clock: ClockName, seconds: float) -> Made:
     """How, where and when: a time without its machine says nothing."""
     size = f"{psutil.cpu_count() or 0} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB"
     return {
@@ -56,29 +98,17 @@ def _cpu() -> str:
     return next(names, platform.machine())
 
 
-def make_folder(out: Path) -> None:
+def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot use {out} as a folder: {error.strerror}") from error
 
 
-def kept_text(file: Path) -> str:
+def _kept_text(file: Path) -> str:
     """The text of an earlier run's results."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UserError(f"cannot read {file}: {reason}", hint="Give a results.json.") from error
-
-
-def keep_results(out: Path, text: str) -> None:
-    """Before the report is made: a failing plot must not cost ten minutes."""
-    (out / "results.json").write_text(text, encoding="utf-8")
-
-
-def write_report(out: Path, data: Mapping[str, object], text: str) -> tuple[Path, Path]:
-    tables, report = out / "tables.json", out / "report.md"
-    tables.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    report.write_text(text, encoding="utf-8")
-    return tables, report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,14 +17,11 @@ from headrace.experiments.placement.results import Results, read_results
 from headrace.experiments.placement.runs import run_all
 from headrace.experiments.placement.tables import Tables, make_tables
 from headrace.service.experiment_files import (
-    CLOCKS,
     ClockName,
     OnProgress,
     Report,
-    keep_results,
-    kept_text,
-    made_by,
-    make_folder,
+    report_again,
+    run_and_report,
     write_report,
 )
 
@@ -33,19 +29,18 @@ __all__ = ["Setting", "report_from", "run"]
 
 
 def run(setting: Setting, out: Path, clock: ClockName, on_progress: OnProgress) -> Report:
-    make_folder(out)
-    started = time.perf_counter()
-    rows = run_all(setting, CLOCKS[clock], on_progress)
-    results = Results(rows, made_by(setting.command, clock, time.perf_counter() - started))
-    keep_results(out, results.to_json())
-    return _write(results, out)
+    return run_and_report(
+        out,
+        setting.command,
+        clock,
+        lambda tick: run_all(setting, tick, on_progress),
+        Results,
+        _write,
+    )
 
 
 def report_from(file: Path, out: Path) -> Report:
-    """The same report from an earlier run's results."""
-    results = read_results(kept_text(file), str(file))
-    make_folder(out)
-    return _write(results, out)
+    return report_again(file, out, read_results, _write)
 
 
 def _write(results: Results, out: Path) -> Report:
