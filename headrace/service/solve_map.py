@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headrace.service.network_picture import Flow, NetworkMap, Spot, Table, Wire
+from headrace.service.placing_flows import Flows, Paths, flows_of
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-    from headrace.planners.placement.deployed import Deployed
     from headrace.planners.placement.problem import Network, PlacementPlan, PlacementProblem
 
 MOST_WIRES = 600
@@ -22,11 +18,12 @@ MOST_WIRES = 600
 
 
 def network_map(problem: PlacementProblem, plan: PlacementPlan) -> NetworkMap:
-    flows = tuple(_flows(problem, plan))
+    running = flows_of(problem, plan.queries)
+    flows = tuple(_flows(problem.network, running))
     count = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
     return NetworkMap(
         title=f"{count} placed by {plan.planner}",
-        spots=_spots(problem, plan),
+        spots=_spots(problem, running),
         wires=_wires(problem.network, flows),
         flows=flows,
         notes=(f"total cost {plan.total_cost:,.6g}",),
@@ -42,17 +39,7 @@ def table_of(problem: PlacementProblem, plan: PlacementPlan) -> Table:
     return Table("Queries", ("query", "sink", "added cost", "reused streams"), tuple(rows))
 
 
-def _deployed(problem: PlacementProblem, plan: PlacementPlan) -> Deployed:
-    from headrace.planners.placement.deployed import Deployed
-
-    queries = {query.id: query for query in problem.queries}
-    deployed = Deployed(problem, lambda a, b: 0.0)
-    for placed in plan.queries:
-        deployed.add(queries[placed.query], placed.tree)
-    return deployed
-
-
-def _spots(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Spot, ...]:
+def _spots(problem: PlacementProblem, running: Flows) -> tuple[Spot, ...]:
     streams: dict[int, list[str]] = {}
     joins: dict[int, list[str]] = {}
     sinks: dict[int, list[str]] = {}
@@ -60,9 +47,8 @@ def _spots(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Spot, ...]:
     for stream in problem.streams.values():
         if stream.name in used:
             streams.setdefault(stream.site, []).append(stream.name)
-    for one in _deployed(problem, plan).derived.values():
-        if not one.at_sink:
-            joins.setdefault(one.site, []).append("*".join(sorted(one.streams)))
+    for one in running.operators.values():
+        joins.setdefault(one.site, []).append(_named(one.streams))
     for query in problem.queries:
         sinks.setdefault(query.sink, []).append(query.id)
     return tuple(
@@ -71,65 +57,18 @@ def _spots(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Spot, ...]:
     )
 
 
-def _flows(problem: PlacementProblem, plan: PlacementPlan) -> Iterator[Flow]:
+def _flows(network: Network, running: Flows) -> Iterator[Flow]:
     """Data between different sites, each stream with the rate that serves all its readers."""
-    from headrace.planners.placement.rates import data_rate, together, wanted
-
-    ways = _Ways(problem.network)
-    wants = {query.id: wanted(problem, query) for query in problem.queries}
-    for one in _deployed(problem, plan).derived.values():
-        if one.at_sink:
-            continue
-        readers = [wants[name] for name in sorted(one.readers)]
-        held = {name: together(problem, [each[name] for each in readers]) for name in one.streams}
-        for streams, site, _ in one.inputs:
-            if site != one.site:
-                what = "*".join(sorted(streams))
-                yield Flow(ways.path(site, one.site), data_rate(problem, held, streams), what)
-    sinks = {query.id: query for query in problem.queries}
-    for placed in plan.queries:
-        query = sinks[placed.query]
-        if placed.tree.site != query.sink:
-            rate = data_rate(problem, wants[query.id], query.streams)
-            yield Flow(ways.path(placed.tree.site, query.sink), rate, f"result of {query.id}")
+    paths, names = Paths(network), [str(name) for name in network.sites]
+    inner = [(edge, _named(edge.streams)) for one in running.operators.values() for edge in one.inputs]
+    for edge, what in (*inner, *((edge, f"result of {query}") for query, edge in running.results.items())):
+        if edge.source != edge.target:
+            path = tuple(names[site] for site in paths.between(edge.source, edge.target))
+            yield Flow(path, edge.rate, what)
 
 
-class _Ways:
-    """Cheapest paths, by names of sites."""
-
-    def __init__(self, network: Network) -> None:
-        self._names = [str(name) for name in network.sites]
-        self._graph = _graph(network)
-        self._before = cache(self._search)
-
-    def path(self, start: int, end: int) -> tuple[str, ...]:
-        before, found = self._before(start), [end]
-        while found[-1] != start:
-            found.append(int(before[found[-1]]))
-        return tuple(self._names[site] for site in reversed(found))
-
-    def _search(self, start: int) -> NDArray[np.int32]:
-        """The site before each, on the cheapest path to it."""
-        from scipy.sparse.csgraph import dijkstra
-
-        before: NDArray[np.int32] = dijkstra(self._graph, indices=start, return_predecessors=True)[1]
-        return before
-
-
-def _graph(network: Network) -> csr_array:
-    """Entries of 0 are kept: they are links that cost nothing."""
-    from scipy.sparse import csr_array
-
-    size = network.size
-    if network.costs is not None:
-        rows, columns = np.nonzero(np.isfinite(network.costs) & ~np.eye(size, dtype=np.bool_))
-        return csr_array((network.costs[rows, columns], (rows, columns)), shape=(size, size))
-    cheapest: dict[tuple[int, int], float] = {}
-    for a, b, cost in network.links:
-        for pair in ((a, b), (b, a)):
-            cheapest[pair] = min(cost, cheapest.get(pair, cost))
-    rows, columns = np.array(list(cheapest), dtype=np.int64).reshape(-1, 2).T
-    return csr_array((np.array(list(cheapest.values())), (rows, columns)), shape=(size, size))
+def _named(streams: frozenset[str]) -> str:
+    return "*".join(sorted(streams))
 
 
 def _wires(network: Network, flows: tuple[Flow, ...]) -> tuple[Wire, ...]:
