@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from headrace.experiments.admission.bars import Bar, bars
+from headrace.experiments.admission.bars import bars
 from headrace.experiments.admission.board import Board
 from headrace.experiments.admission.cases import Setting
 from headrace.experiments.admission.claims import judge
-from headrace.experiments.admission.judgement import Claim, Evidence
+from headrace.experiments.admission.judgement import Evidence
 from headrace.experiments.admission.plots import draw
-from headrace.experiments.admission.report import markdown, statement, text_tables
+from headrace.experiments.admission.report import markdown, text_tables
 from headrace.experiments.admission.results import Results, read_results
 from headrace.experiments.admission.runs import run_all
 from headrace.experiments.admission.tables import Tables, make_tables
+from headrace.experiments.judged import Bar, Claim, statement
 from headrace.service.experiment_files import (
     ClockName,
     OnProgress,

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from headrace.experiments.judged import Claim, statement
 from headrace.experiments.placement.bars import bars
 from headrace.experiments.placement.board import Board
 from headrace.experiments.placement.cases import Setting
 from headrace.experiments.placement.claims import judge
-from headrace.experiments.placement.judgement import Claim, Evidence
+from headrace.experiments.placement.judgement import Evidence
 from headrace.experiments.placement.plots import draw
-from headrace.experiments.placement.report import markdown, statement, text_tables
+from headrace.experiments.placement.report import markdown, text_tables
 from headrace.experiments.placement.results import Results, read_results
 from headrace.experiments.placement.runs import run_all
 from headrace.experiments.placement.tables import Tables, make_tables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,20 +19,12 @@ from headrace.experiments.admission.cases import (
     Point,
     Run,
 )
+from headrace.experiments.judged import Bar
 
 OF_BOUND = {1000.0: 104.0, 100.0: 98.0, 50.0: 95.0}
 """Least % of the sequential optimistic bound, by bandwidth."""
 OVER_HEURISTIC = 1.15
 MEAN_MS, P99_MS = 3.0, 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    text: str
-    wanted: str
-    here: str
-    met: bool
-    seeds: int
 
 
 def bars(board: Board) -> tuple[Bar, ...]:

@@ -23,17 +23,9 @@ from headrace.experiments.admission.cases import (
     TIMES_WAYS,
     Run,
 )
-from headrace.experiments.admission.judgement import (
-    Asked,
-    Claim,
-    Evidence,
-    Finding,
-    held,
-    numbers,
-    point,
-    rises,
-)
+from headrace.experiments.admission.judgement import Asked, Evidence, Finding, held, numbers, point, rises
 from headrace.experiments.admission.tables import batch_lines
+from headrace.experiments.judged import Claim
 from headrace.planners.admission.soda_workload import CLUSTER
 
 SMALL_SIDE = "small"

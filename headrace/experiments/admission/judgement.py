@@ -9,24 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 from headrace.experiments.admission.board import Board
 from headrace.experiments.admission.cases import POINTS, SQPR, Point, Run
 from headrace.experiments.admission.tables import Load, Tables, Time
-
-Verdict = Literal["holds", "partly", "does not hold", "not compared"]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    text: str
-    where: str
-    """In the paper."""
-    paper: str
-    ours: str
-    verdict: Verdict
-    why: str = ""
+from headrace.experiments.judged import Claim, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from headrace.experiments.admission.bars import Bar
 from headrace.experiments.admission.board import NAMES
 from headrace.experiments.admission.cases import (
     COMPLEXITY,
@@ -17,10 +15,10 @@ from headrace.experiments.admission.cases import (
     SQPR,
     TIMES_HOSTS,
 )
-from headrace.experiments.admission.judgement import Claim, Verdict
 from headrace.experiments.admission.plots import PREFIX
 from headrace.experiments.admission.results import Results
 from headrace.experiments.admission.tables import EPOCHS, Line, Tables, batch_lines
+from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, statement
 from headrace.experiments.shown import TextTable, section
 
 PICTURES = {
@@ -35,7 +33,7 @@ REASONS = (
 
 def text_tables(tables: Tables, claims: Sequence[Claim], bars: Sequence[Bar]) -> tuple[TextTable, ...]:
     return (
-        _claims(claims),
+        claims_table(claims),
         _bars(bars),
         _efficiency(tables),
         _batching(tables),
@@ -45,19 +43,6 @@ def text_tables(tables: Tables, claims: Sequence[Claim], bars: Sequence[Bar]) ->
         _cluster(tables),
         _loads(tables),
     )
-
-
-def statement(claims: Sequence[Claim]) -> str:
-    """Which claims hold, in plain words."""
-    count = Counter(claim.verdict for claim in claims)
-    words: dict[Verdict, str] = {
-        "holds": "hold",
-        "partly": "hold partly",
-        "does not hold": "do not hold",
-        "not compared": "could not be compared",
-    }
-    told = ", ".join(f"{count[verdict]} {word}" for verdict, word in words.items() if count[verdict])
-    return f"Of {len(claims)} claims of the paper: {told}."
 
 
 def with_sqpr(tables: Tables) -> str:
@@ -71,17 +56,10 @@ def with_sqpr(tables: Tables) -> str:
     )
 
 
-def _claims(claims: Sequence[Claim]) -> TextTable:
-    rows = tuple((c.text, c.where, c.paper, c.ours, c.verdict) for c in claims)
-    return TextTable(
-        "Claims", ("claim", "where", "paper", "here", "verdict"), rows, statement(claims), left=5
-    )
-
-
 def _bars(found: Sequence[Bar]) -> TextTable:
-    rows = tuple((b.text, b.wanted, b.here, "yes" if b.met else "no", str(b.seeds)) for b in found)
-    note = "The bar on SQPR is meant for 30 s a query; the deadline here is shorter."
-    return TextTable("The issue's bars", ("bar", "wanted", "here", "met", "runs"), rows, note)
+    return bars_table(
+        found, "runs", "The bar on SQPR is meant for 30 s a query; the deadline here is shorter."
+    )
 
 
 def _cells(one: Line) -> tuple[str, ...]:

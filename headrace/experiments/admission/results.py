@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from headrace.errors import UserError
+from headrace.experiments import kept
 from headrace.experiments.admission.cases import SQPR, Run, wanted_runs
 
 EXPERIMENT = "admission"
 FORM = 1
-HINT = "Give a results.json that this command wrote."
 MARKS = 50
 """Points of a curve."""
 
@@ -63,22 +62,18 @@ class Results:
 
     def to_json(self) -> str:
         head = {"experiment": EXPERIMENT, "form": FORM, "made": dict(self.made)}
-        lines = ",\n".join(json.dumps(row.to_dict(), allow_nan=False) for row in self.rows)
-        return f'{json.dumps(head, indent=1)[:-2]},\n "rows": [\n{lines}\n]}}\n'
+        return kept.written(head, (row.to_dict() for row in self.rows))
 
 
 def read_results(text: str, file: str) -> Results:
     """Raises UserError when the text is not what `to_json` writes, or lacks runs that the tables need."""
-    try:
-        data = json.loads(text)
-        if data.get("experiment") != EXPERIMENT or data["form"] != FORM:
-            raise ValueError(f"{data.get('experiment')}, form {data.get('form')}")
-        rows = tuple(_row(entry) for entry in data["rows"])
-        made = dict(data["made"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{file} is not a results file of this experiment: {error}", hint=HINT) from error
-    _check_whole(rows, file)
-    return Results(rows, made)
+    results = kept.read(text, file, {"experiment": EXPERIMENT, "form": FORM}, _results)
+    _check_whole(results.rows, file)
+    return results
+
+
+def _results(data: dict[str, Any]) -> Results:
+    return Results(tuple(_row(entry) for entry in data["rows"]), dict(data["made"]))
 
 
 _KINDS: Mapping[str, type] = {
@@ -103,4 +98,4 @@ def _check_whole(rows: Sequence[Row], file: str) -> None:
     found = {(row.setup, row.run) for row in rows}
     for setup, run in wanted_runs():
         if (setup, run) not in found and run.planner != SQPR:
-            raise UserError(f"{file} lacks runs of {run.planner} with {setup}", hint=HINT)
+            raise UserError(f"{file} lacks runs of {run.planner} with {setup}", hint=kept.HINT)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from headrace.experiments.judged import Bar
 from headrace.experiments.placement.cases import (
     AIRLINE,
     BOTTOM_UP,
@@ -25,15 +25,6 @@ AT_MOST = {
 JOINT_BELOW = 4.0
 CLEARLY = 5.0
 """Points by which Relaxation must be above the second worst to be clearly worst."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    text: str
-    wanted: str
-    here: str
-    met: bool
-    seeds: int
 
 
 def bars(tables: Tables) -> tuple[Bar, ...]:

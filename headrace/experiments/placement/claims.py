@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.experiments.judged import Claim
 from headrace.experiments.placement.cases import (
     AIRLINE,
     BOTTOM_UP,
@@ -43,7 +44,7 @@ from headrace.experiments.placement.claims_search import (
     small_share,
     smaller_with_32,
 )
-from headrace.experiments.placement.judgement import Claim, Evidence, MakeClaim
+from headrace.experiments.placement.judgement import Evidence, MakeClaim
 
 
 def judge(evidence: Evidence) -> tuple[Claim, ...]:

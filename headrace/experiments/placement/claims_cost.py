@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headrace.experiments.judged import Claim
 from headrace.experiments.placement.board import compared
 from headrace.experiments.placement.cases import (
     BALANCED,
@@ -20,16 +21,7 @@ from headrace.experiments.placement.cases import (
     Part,
     Run,
 )
-from headrace.experiments.placement.judgement import (
-    NAMES,
-    Claim,
-    Evidence,
-    MakeClaim,
-    at_most,
-    falls,
-    held,
-    near,
-)
+from headrace.experiments.placement.judgement import NAMES, Evidence, MakeClaim, at_most, falls, held, near
 
 
 def _other_models(part: Part, value: Callable[[Part], float]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headrace.experiments.judged import Claim
 from headrace.experiments.placement.board import compared
 from headrace.experiments.placement.cases import (
     BALANCED,
@@ -19,15 +20,7 @@ from headrace.experiments.placement.cases import (
     Part,
     Run,
 )
-from headrace.experiments.placement.judgement import (
-    NAMES,
-    Claim,
-    Evidence,
-    MakeClaim,
-    falls,
-    held,
-    near,
-)
+from headrace.experiments.placement.judgement import NAMES, Evidence, MakeClaim, falls, held, near
 from headrace.planners.placement.theorems import exhaustive_plans
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
+from headrace.experiments.judged import Claim, Verdict
 from headrace.experiments.placement.board import Board
 from headrace.experiments.placement.cases import (
     BOTTOM_UP,
@@ -25,20 +25,7 @@ from headrace.experiments.placement.cases import (
 )
 from headrace.experiments.placement.tables import ClusterSize, NetworkSize, Tables
 
-Verdict = Literal["holds", "partly", "does not hold", "not compared"]
-
 NEAR, FAR = 5.0, 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    text: str
-    where: str
-    """In the paper."""
-    paper: str
-    ours: str
-    verdict: Verdict
-    why: str = ""
 
 
 @dataclass(frozen=True)

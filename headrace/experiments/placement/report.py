@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from headrace.experiments.placement.bars import Bar, bars
+from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, statement
+from headrace.experiments.placement.bars import bars
 from headrace.experiments.placement.cases import (
     AIRLINE,
     BALANCED,
@@ -16,7 +16,6 @@ from headrace.experiments.placement.cases import (
     MODELS,
     SYNTHETIC,
 )
-from headrace.experiments.placement.judgement import Claim, Verdict
 from headrace.experiments.placement.plots import PREFIX
 from headrace.experiments.placement.results import Results
 from headrace.experiments.placement.tables import Tables
@@ -35,7 +34,7 @@ REASONS = (
 
 def text_tables(tables: Tables, claims: Sequence[Claim]) -> tuple[TextTable, ...]:
     return (
-        _claims(claims),
+        claims_table(claims),
         _bars(bars(tables)),
         _above(tables),
         _figure_2(tables),
@@ -47,36 +46,13 @@ def text_tables(tables: Tables, claims: Sequence[Claim]) -> tuple[TextTable, ...
     )
 
 
-def statement(claims: Sequence[Claim]) -> str:
-    """Which claims hold, in plain words."""
-    count = Counter(claim.verdict for claim in claims)
-    words: dict[Verdict, str] = {
-        "holds": "hold",
-        "partly": "hold partly",
-        "does not hold": "do not hold",
-        "not compared": "could not be compared",
-    }
-    told = ", ".join(f"{count[verdict]} {word}" for verdict, word in words.items() if count[verdict])
-    return f"Of {len(claims)} claims of the paper: {told}."
-
-
-def _claims(claims: Sequence[Claim]) -> TextTable:
-    rows = tuple((c.text, c.where, c.paper, c.ours, c.verdict) for c in claims)
-    return TextTable(
-        "Claims", ("claim", "where", "paper", "here", "verdict"), rows, statement(claims), left=5
-    )
-
-
 def _bars(found: Sequence[Bar]) -> TextTable:
-    rows = tuple(
-        (bar.text, bar.wanted, bar.here, "yes" if bar.met else "no", str(bar.seeds)) for bar in found
-    )
     note = (
         f"Mean over the seeds of total cost / the exact planner's; 128 sites, max_cs {COMPARED}, reuse for "
         "all. The bars are meant for 20 seeds. `Exact` is exact for one query given what runs, so joint "
         "planning of all queries may be below it, and so may any planner on some seed."
     )
-    return TextTable("The issue's bars", ("bar", "wanted", "here", "met", "seeds"), rows, note)
+    return bars_table(found, "seeds", note)
 
 
 def _above(tables: Tables) -> TextTable:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.errors import UserError
+from headrace.experiments import kept
 from headrace.experiments.weaving.workload import NAMES, Parameters, parameters_of
 
 FORM = 1
@@ -65,23 +65,19 @@ class Results:
 
     def to_json(self) -> str:
         head = {"form": FORM, "readings": dict(self.readings), "made": dict(self.made)}
-        lines = ",\n".join(json.dumps(row.to_dict(), allow_nan=False) for row in self.rows)
-        return f'{json.dumps(head, indent=1)[:-2]},\n "rows": [\n{lines}\n]}}\n'
+        return kept.written(head, (row.to_dict() for row in self.rows))
 
 
 def read_results(text: str, file: str) -> Results:
     """Raises UserError when the text is not what `to_json` writes."""
-    hint = "Give a results.json that this command wrote."
-    try:
-        data = json.loads(text)
-        if data["form"] != FORM:
-            raise ValueError(f"form {data['form']} instead of {FORM}")
-        rows = tuple(_row(entry) for entry in data["rows"])
-        found = Results(rows, dict(data["readings"]), dict(data["made"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{file} is not a results file of this experiment: {error}", hint=hint) from error
-    _check_whole(rows, file, hint)
+    found = kept.read(text, file, {"form": FORM}, _results)
+    _check_whole(found.rows, file)
     return found
+
+
+def _results(data: dict[str, Any]) -> Results:
+    rows = tuple(_row(entry) for entry in data["rows"])
+    return Results(rows, dict(data["readings"]), dict(data["made"]))
 
 
 def _row(entry: dict[str, Any]) -> Row:
@@ -99,7 +95,7 @@ def _row(entry: dict[str, Any]) -> Row:
     )
 
 
-def _check_whole(rows: Sequence[Row], file: str, hint: str) -> None:
+def _check_whole(rows: Sequence[Row], file: str) -> None:
     """Tables divide by counts: every experiment must have every optimiser in every repeat."""
     main = {(row.parameters, row.repeat, row.optimiser) for row in rows if row.reading == MAIN}
     workloads = {(parameters, repeat) for parameters, repeat, _ in main}
@@ -107,4 +103,4 @@ def _check_whole(rows: Sequence[Row], file: str, hint: str) -> None:
     experiments = {parameters for parameters, _ in workloads}
     wanted = len(experiments) * len(repeats) * len((*THIRTEEN, *THREE))
     if not main or len(main) != wanted or repeats != set(range(len(repeats))):
-        raise UserError(f"{file} lacks runs: {len(main)} of {wanted}", hint=hint)
+        raise UserError(f"{file} lacks runs: {len(main)} of {wanted}", hint=kept.HINT)

@@ -12,10 +12,11 @@ from headrace.experiments.admission.bars import bars
 from headrace.experiments.admission.board import Board
 from headrace.experiments.admission.cases import BASE, SMALL, Setting
 from headrace.experiments.admission.claims import CLAIMS, judge
-from headrace.experiments.admission.judgement import Claim, Evidence
-from headrace.experiments.admission.report import markdown, statement, text_tables
+from headrace.experiments.admission.judgement import Evidence
+from headrace.experiments.admission.report import markdown, text_tables
 from headrace.experiments.admission.results import Results, Row
 from headrace.experiments.admission.tables import batch_lines, make_tables
+from headrace.experiments.judged import Claim, statement
 from headrace.planners.admission.soda_workload import CLUSTER
 from headrace.planners.admission.workload import Setup
 from tests.unit.experiments.admission.made_up import bound_of, results

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
+from headrace.experiments.judged import Claim, statement
 from headrace.experiments.placement.bars import bars
 from headrace.experiments.placement.board import Board, compared
 from headrace.experiments.placement.cases import (
@@ -18,8 +19,8 @@ from headrace.experiments.placement.cases import (
     Run,
 )
 from headrace.experiments.placement.claims import judge
-from headrace.experiments.placement.judgement import Claim, Evidence, at_most, held, near
-from headrace.experiments.placement.report import markdown, statement, text_tables
+from headrace.experiments.placement.judgement import Evidence, at_most, held, near
+from headrace.experiments.placement.report import markdown, text_tables
 from headrace.experiments.placement.results import Results
 from headrace.experiments.placement.tables import Tables, make_tables
 from tests.unit.experiments.placement.made_up import QUERIES, results
