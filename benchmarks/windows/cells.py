@@ -4,9 +4,10 @@ than the limit, over a prefix of it.
     known pace, whole input fits         -> measured
     else a short prefix; whole fits then -> measured
     else the longest prefix that fits    -> scaled: start-up + slope * events, through the two prefixes
+    only a short prefix fits, or none    -> at least what that prefix took, or had taken when it was ended
     even one file does not fit           -> not run; what the fewer queries before it foretell is shown
 
-A scaled or foretold figure is marked as such wherever it is shown.
+A figure that is not measured on the whole input is marked as such wherever it is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.windows.engines import NAMES, Engine, Places, Sample, run
 from benchmarks.windows.spec import FILES, NONE, RunSpec
 from benchmarks.windows.workloads import WORKLOADS, WindowQuery
 
-MEASURED, SCALED, FORETOLD, NOT = "measured", "scaled", "foretold", "n/a"
+MEASURED, SCALED, AT_LEAST, FORETOLD, NOT = "measured", "scaled", "at least", "foretold", "n/a"
 _PREDICTED = (Engine.PLAIN, Engine.FRAGMENTS, Engine.FLINK)
 """Engines whose time grows with the number of queries so much that it is foretold before it is spent."""
 _FIRST_SHARE, _SECOND_SHARE = 0.25, 0.8
@@ -113,18 +114,16 @@ class Bench:
     def _from_prefix(self, engine: Engine, case: Case, files: int) -> Cell:
         small = self.run(engine, case, files, limit=self.limit)
         if small.problem or files == case.input.files:
-            if small.problem:
-                return Cell(case, engine, NOT, sample=small, note=small.problem)
-            return Cell(case, engine, MEASURED, small.usage.cpu, small)
+            return _ended(case, engine, small) or Cell(case, engine, MEASURED, small.usage.cpu, small)
         slope = small.work_seconds / files
         if small.report.ready + slope * case.input.files <= self.limit:
             return self._whole(engine, case, small)
         more = _whole_batches(case, int((self.limit * _SECOND_SHARE - small.report.ready) / slope))
         if more <= files:
-            return Cell(case, engine, NOT, sample=small, note="only one prefix fits the limit")
+            return Cell(case, engine, AT_LEAST, small.usage.cpu, small, note="only this prefix fits")
         large = self.run(engine, case, more, limit=self.limit * 2)
-        if large.problem:
-            return Cell(case, engine, NOT, sample=large, note=large.problem)
+        if (ended := _ended(case, engine, large)) is not None:
+            return ended
         begin, pace = through(small, large, lambda sample: sample.usage.wall)
         if begin + pace * case.input.events <= self.limit:
             # One short run alone makes an engine with a slow start look slower than it is.
@@ -135,7 +134,7 @@ class Bench:
 
     def _learn(self, cell: Cell) -> None:
         sample = cell.sample
-        if sample is None or sample.problem or cell.cpu is None:
+        if sample is None or sample.problem or cell.cpu is None or cell.kind == AT_LEAST:
             return
         work = sample.events * cell.case.queries
         startup, begin = 0.0, sample.report.ready
@@ -191,6 +190,16 @@ def _whole_batches(case: Case, files: int) -> int:
     if files > case.files_per_batch:
         files -= files % case.files_per_batch
     return min(max(files, 1), case.input.files)
+
+
+def _ended(case: Case, engine: Engine, sample: Sample) -> Cell | None:
+    """The cell of a run that came to no good end; None: it did."""
+    if not sample.problem:
+        return None
+    if not sample.usage.timed_out:
+        return Cell(case, engine, NOT, sample=sample, note=sample.problem)
+    note = f"{sample.events:,} events: {sample.problem}"
+    return Cell(case, engine, AT_LEAST, sample.usage.cpu, sample, note=note)
 
 
 def through(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from benchmarks.windows.cells import FORETOLD, MEASURED, NOT, SCALED, Cell
+from benchmarks.windows.cells import AT_LEAST, FORETOLD, MEASURED, NOT, SCALED, Cell
 from benchmarks.windows.engines import NAMES, Engine
 from benchmarks.windows.spec import NONE
 from headrace.units import format_size
@@ -26,12 +26,13 @@ HEADS = (
     "answer",
     "note",
 )
-_MARKS = {MEASURED: "", SCALED: "~", FORETOLD: "≈", NOT: ""}
+_MARKS = {MEASURED: "", SCALED: "~", AT_LEAST: "≥ ", FORETOLD: "≈", NOT: ""}
 LEGEND = (
     "CPU s: user and system time of all processes, from start to end. ~: scaled from two prefixes of the "
-    "input, start-up + slope x events. ≈: not run, foretold from fewer queries. / Headrace: CPU divided by "
-    "Headrace's with the same output. wall, memory and state are of the events that were run. events/s: "
-    "median of batches after the first three."
+    "input, start-up + slope x events. ≥: what a prefix of the input took, or had taken when the limit came. "
+    "≈: not run, foretold from fewer queries. / Headrace: CPU divided by Headrace's with the same output. "
+    "wall, memory and state are of the events that were run. events/s: median of batches after the first "
+    "three."
 )
 
 
@@ -51,7 +52,8 @@ def _row(cells: Sequence[Cell], cell: Cell) -> tuple[str, ...]:
     name += f", range x {case.stretch}" if case.stretch > 1 else ""
     output = "dropped" if case.sink == NONE else "files"
     cpu = "n/a" if cell.cpu is None else f"{_MARKS[cell.kind]}{cell.cpu:,.1f}"
-    ratio = f"{cell.cpu / reference:.2f}" if cell.cpu is not None and reference else ""
+    least = _MARKS[AT_LEAST] if cell.kind == AT_LEAST else ""
+    ratio = f"{least}{cell.cpu / reference:.2f}" if cell.cpu is not None and reference else ""
     head = (name, str(case.queries), NAMES[cell.engine], output, cpu, ratio)
     if sample is None or cell.kind == NOT:
         return (*head, *[""] * 7, cell.note)
@@ -72,6 +74,8 @@ def _state(cell: Cell) -> str:
 def _answer(cell: Cell) -> str:
     sample = cell.sample
     if sample is None or sample.output_rows is None:
+        return ""
+    if sample.usage.timed_out:
         return ""
     if sample.problem:
         return f"WRONG: {sample.problem}"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.windows import answers, data
-from benchmarks.windows.cells import FORETOLD, MEASURED, NOT, SCALED, Bench, Case
+from benchmarks.windows.cells import AT_LEAST, FORETOLD, MEASURED, NOT, SCALED, Bench, Case
 from benchmarks.windows.engines import Engine, Places, Sample
 from benchmarks.windows.headrace_trees import project
 from benchmarks.windows.meter import Usage, measure
@@ -91,6 +91,15 @@ def test_what_is_scaled_is_said(told: Bench, count: int, kind: str, note: str) -
     # Whatever the way, a straight line is found again.
     assert cell.cpu == pytest.approx(10 + 2e-3 * 60_000 * count, rel=0.02)
     assert ("~" in markdown([cell])) or kind != SCALED
+
+
+@pytest.mark.parametrize(("count", "cpu"), [(60, 10 + 2 * 60), (600, 10 + 2 * 600)])
+def test_a_run_that_is_ended_or_alone_is_a_lower_limit(told: Bench, count: int, cpu: float) -> None:
+    cell = told.cell(Engine.PLAIN, Case("feature", count, INPUT, files_per_batch=1))
+    # One file of 60 fits, or not even that: no line through two runs, and the whole is surely dearer.
+    assert (cell.kind, cell.cpu) == (AT_LEAST, pytest.approx(cpu))
+    assert "| ≥ " in markdown([cell])
+    assert not cell.wrong
 
 
 def test_sets_that_flink_refuses_are_not_run(told: Bench) -> None:
