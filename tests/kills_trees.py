@@ -235,7 +235,8 @@ class Killed:
                 command.kill()
             command.wait()
         process = self.run("--drain")
-        self._wait(process, 300)
+        # Only a run that hangs takes so long, also where other work keeps the machine busy.
+        self._wait(process, 1200)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
