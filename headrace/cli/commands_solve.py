@@ -9,6 +9,8 @@ import typer
 from rich.text import Text
 
 from headrace.cli.admission_text import print_admission
+from headrace.cli.distribution_text import print_distribution
+from headrace.cli.federation_text import print_federation
 from headrace.cli.options import AsJson
 from headrace.cli.own_stdout import own_stdout
 from headrace.cli.placement_text import print_placement
@@ -34,7 +36,10 @@ _NUMBERS = frozenset({"node", "capacity", "trees", "queries", "edges", "overlap"
 
 def solve(
     planner: Annotated[
-        str, typer.Argument(metavar="PLANNER", help="The planner: sharing, placement or admission.")
+        str,
+        typer.Argument(
+            metavar="PLANNER", help="The planner: sharing, placement, admission, distribution or federation."
+        ),
     ],
     file: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="The problem, JSON; - reads standard input.")
@@ -88,6 +93,22 @@ def solve(
         Path | None,
         typer.Option(metavar="FILE", help="Placement: draw the map of the network, .svg or .html."),
     ] = None,
+    ignore_feasibility: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-feasibility", help="Federation: choose the least utilisation, feasible or not."
+        ),
+    ] = False,
+    engine: Annotated[
+        Literal["both", "spark", "duckdb"] | None,
+        typer.Option(help="Federation: have every operator that is free on one engine."),
+    ] = None,
+    decompose: Annotated[
+        int | None, typer.Option(metavar="N", help="Federation: solve pieces of at most N operators.")
+    ] = None,
+    runners: Annotated[
+        int | None, typer.Option(metavar="N", help="Federation: how many runners-up to tell (3).")
+    ] = None,
     to: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the answer to a file too, as JSON.")
     ] = None,
@@ -117,6 +138,10 @@ def solve(
         batch=batch,
         choosy=choosy or None,
         picture=picture,
+        ignore_feasibility=ignore_feasibility or None,
+        engine=engine,
+        decompose=decompose,
+        runners=runners,
     )
     with own_stdout():
         answer = solve_file(planner, file, request)
@@ -126,6 +151,10 @@ def solve(
         print_json(answer)
     elif answer["problem"] == "placement":
         print_placement(answer)
+    elif answer["problem"] == "distribution":
+        print_distribution(answer)
+    elif answer["problem"] == "federation":
+        print_federation(answer)
     elif answer["problem"] == "admission":
         print_admission(answer)
     else:

@@ -22,6 +22,14 @@ from headrace.service.solve_admission import (
     admission_planners,
     solve_admission,
 )
+from headrace.service.solve_distribution import OPTIONS as DISTRIBUTION_OPTIONS
+from headrace.service.solve_distribution import (
+    DistributionAnswer,
+    distribution_optimisers,
+    solve_distribution,
+)
+from headrace.service.solve_federation import OPTIONS as FEDERATION_OPTIONS
+from headrace.service.solve_federation import FederationAnswer, federation_planners, solve_federation
 from headrace.service.solve_files import check_out, write_whole
 from headrace.service.solve_placement import OPTIONS as PLACEMENT_OPTIONS
 from headrace.service.solve_placement import (
@@ -47,6 +55,8 @@ from headrace.service.solve_sharing import (
 __all__ = [
     "AdmissionAnswer",
     "AdmittedData",
+    "DistributionAnswer",
+    "FederationAnswer",
     "HostData",
     "NodeData",
     "PlacementAnswer",
@@ -66,7 +76,7 @@ __all__ = [
     "write_answer",
 ]
 
-Answer = SharingAnswer | PlacementAnswer | AdmissionAnswer
+Answer = SharingAnswer | PlacementAnswer | AdmissionAnswer | DistributionAnswer | FederationAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +130,17 @@ PLANNERS: Mapping[str, Planner] = {
         admission_planners,
         solve_admission,
         ADMISSION_OPTIONS,
+    ),
+    "distribution": Planner(
+        "which site runs which operator, and what to move while it runs",
+        distribution_optimisers,
+        solve_distribution,
+        DISTRIBUTION_OPTIONS,
+    ),
+    "federation": Planner(
+        "which operators of a query run on Spark, and which in DuckDB",
+        federation_planners,
+        solve_federation,
+        FEDERATION_OPTIONS,
     ),
 }

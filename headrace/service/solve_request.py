@@ -15,6 +15,7 @@ from headrace.units import parse_duration
 
 LEAST_CLUSTER = 2
 """Clusters of one site would never come to an end."""
+MOST_RUNNERS = 1000
 LONGEST_DEADLINE = 86_400.0
 _PLAIN = re.compile(r"[+-]?\d*\.?\d+")
 """A number without a unit."""
@@ -43,6 +44,12 @@ class Request:
     choosy: bool | None = None
     picture: Path | None = None
     """Draw the map of the network into this file."""
+    ignore_feasibility: bool | None = None
+    """Choose by utilisation alone."""
+    engine: Literal["both", "spark", "duckdb"] | None = None
+    decompose: int | None = None
+    """Most operators in a piece."""
+    runners: int | None = None
 
     def given(self) -> dict[str, Any]:
         """What was asked for beside the optimiser."""
@@ -66,7 +73,7 @@ def check_request(request: Request, planner: str, known: Collection[str]) -> Non
     comparisons are written so that NaN fails them."""
     for name in request.given():
         if name not in known:
-            hint = f"Its options: {', '.join(map(_flag, known))}."
+            hint = f"Its options: {', '.join(map(_flag, known))}." if known else "It has none."
             raise UserError(f"{_flag(name)} is not an option of the planner {planner}", hint=hint)
     if request.balance is not None and not 0 <= request.balance <= 100:
         raise UserError(f"the balance must be from 0 to 100, not {request.balance:g}")
@@ -78,10 +85,17 @@ def check_request(request: Request, planner: str, known: Collection[str]) -> Non
         check_picture(request.picture)
     if request.deadline is not None and not 0 < request.deadline < float("inf"):
         raise UserError(f"the deadline must be above 0, not {request.deadline:g} s")
-    counts = (("zones", request.zones), ("iterations", request.iterations), ("batch", request.batch))
+    counts = (
+        ("zones", request.zones),
+        ("iterations", request.iterations),
+        ("batch", request.batch),
+        ("decompose", request.decompose),
+    )
     for name, value in counts:
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
+    if request.runners is not None and not 0 <= request.runners <= MOST_RUNNERS:
+        raise UserError(f"runners must be from 0 to {MOST_RUNNERS}, not {request.runners}")
 
 
 def read_deadline(text: str) -> float:

@@ -20,6 +20,7 @@ ONLY: dict[str, set[str]] = {
     "catalog": ROOT | {"headrace.plan", "headrace.catalog"},
     "sql": ROOT | {"headrace.plan", "headrace.catalog.model", "headrace.sql"},
     "rewrite": ROOT | {"headrace.plan", "headrace.catalog.model", "headrace.rewrite"},
+    "stats": ROOT | {"headrace.plan", "headrace.stats"},
     "planners": ROOT | {"headrace.plan", "headrace.cost"},
     "experiments": {"headrace.errors", "headrace.planners", "headrace.service", "headrace.experiments"},
     "cli": {"headrace.errors", "headrace.plan.text", "headrace.service", "headrace.cli"},

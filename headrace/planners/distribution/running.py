@@ -1,0 +1,212 @@
+"""The distribution that runs, with its costs, while a policy thinks about changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from headrace.planners.distribution.costs import Costing, CostModel, CostTable, Resource, SiteCost
+from headrace.planners.distribution.problem import Problem
+from headrace.planners.distribution.rules import History, Move, Rules, move_cost
+from headrace.planners.distribution.usage import ROUNDING, is_remote, passed, usage
+
+Change = tuple[Sequence[str], str]
+"""Operators, and the site they go to."""
+
+
+class After(NamedTuple):
+    """A site after a change that is only thought of."""
+
+    cost: float
+    rows: float
+    """Read there a second."""
+
+
+class Running:
+    """Of a change that is tried, only what it touches is worked out: the operators that go, those they are
+    connected with, and the two sites; a move changes no third one."""
+
+    def __init__(
+        self, problem: Problem, model: CostModel, rules: Rules, history: History, now: float
+    ) -> None:
+        self.problem, self.model, self.rules, self.history, self.now = problem, model, rules, history, now
+        self._costing = Costing(problem, model)
+        self.table = dict(problem.table)
+        self.costs: dict[str, SiteCost] = dict(self._costing.table(self.table).sites)
+        self.on: dict[str, set[str]] = {site: set() for site in self.costs}
+        for name, site in self.table.items():
+            if site in self.on:
+                self.on[site].add(name)
+        self.rows = {site: self._rows(names) for site, names in self.on.items()}
+        self.moves: list[Move] = []
+        self._moved: set[str] = set()
+        self._limited = bool(problem.links) or any(
+            isfinite(limit)
+            for site in problem.alive
+            for limit in (site.memory, site.network, site.connections)
+        )
+        self._sums = {resource.name: self._summed(resource) for resource in self._costing.resources}
+
+    @property
+    def targets(self) -> list[str]:
+        """Sites that may get operators, in the order of the problem."""
+        allowed = self.rules.sites
+        return [site for site in self.costs if allowed is None or site in allowed]
+
+    def snapshot(self) -> CostTable:
+        return CostTable(self.model.name, dict(self.costs))
+
+    def stays(self, name: str) -> str:
+        """Why an operator may not be moved now; empty: it may."""
+        operator = self.problem.operator[name]
+        low, high = self.rules.state_bytes
+        if not operator.movable:
+            return "it is bound to its site"
+        if self.rules.operators is not None and name not in self.rules.operators:
+            return "it is not among the eligible operators"
+        if not low <= operator.state_bytes <= high:
+            return f"its state of {operator.state_bytes:.6g} bytes is not within {low:.6g} and {high:.6g}"
+        rested = self.now - self.history.moved.get(name, -float("inf"))
+        if rested < self.rules.rest:
+            return f"it was moved {rested:.3g} s ago and rests {self.rules.rest:.3g} s"
+        return "it was moved in this round" if name in self._moved else ""
+
+    def eligible(self, site: str) -> list[str]:
+        """In the order of the problem."""
+        return [o.id for o in self.problem.operators if o.id in self.on[site] and not self.stays(o.id)]
+
+    def parts(self, site: str) -> Iterator[tuple[str, ...]]:
+        """Every eligible operator, and what hangs on it at its site when one neighbour is taken off, or
+        none."""
+        allowed = set(self.eligible(site))
+        seen: set[frozenset[str]] = set()
+        for name in self.eligible(site):
+            near = [other for other in self._neighbours(name) if other in allowed]
+            for part in (
+                {name},
+                self._piece(name, allowed),
+                *(self._piece(name, allowed - {o}) for o in near),
+            ):
+                if frozenset(part) not in seen:
+                    seen.add(frozenset(part))
+                    yield tuple(one for one in self.problem.operator if one in part)
+
+    def tried(self, changes: Sequence[Change]) -> dict[str, After]:
+        """The sites concerned, after the changes."""
+        back = {name: self.table[name] for names, _ in changes for name in names}
+        sites = [s for s in dict.fromkeys((*back.values(), *(t for _, t in changes))) if s in self.on]
+        touched = dict.fromkeys((*back, *(n for name in back for n in self._neighbours(name))))
+        before = self._adds(touched, sites)
+        self._put(changes)
+        after = self._adds(touched, sites)
+        found = {site: self._after(site, before[site], after[site], back) for site in sites}
+        self._put([((name,), site) for name, site in back.items()])
+        return found
+
+    def _adds(self, names: Iterable[str], sites: Sequence[str]) -> dict[str, list[float]]:
+        """What these operators, and the sites themselves, take at the sites, by resource."""
+        found = {
+            site: [self._costing.other(r, site, self.table) for r in self._costing.resources]
+            for site in sites
+        }
+        for name in names:
+            at = found.get(self.table[name])
+            if at is not None:
+                for i, resource in enumerate(self._costing.resources):
+                    at[i] += self._costing.adds(resource, name, self.table)
+        return found
+
+    def _after(
+        self, site: str, before: Sequence[float], after: Sequence[float], moved: Mapping[str, str]
+    ) -> After:
+        costing = self._costing
+        cost = max(
+            (self._sums[r.name][site] - before[i] + after[i]) / costing.scale(r, site)
+            for i, r in enumerate(costing.resources)
+        )
+        rows = self.rows[site]
+        for name, source in moved.items():
+            if self.table[name] == site and source != site:
+                rows += self.problem.rows_in[name]
+            elif source == site and self.table[name] != site:
+                rows -= self.problem.rows_in[name]
+        return After(cost, rows)
+
+    def _summed(self, resource: Resource) -> dict[str, float]:
+        return {site: self._sum(resource, site) for site in self.on}
+
+    def _sum(self, resource: Resource, site: str) -> float:
+        adds = sum(self._costing.adds(resource, name, self.table) for name in self.on[site])
+        return self._costing.other(resource, site, self.table) + adds
+
+    def _rows(self, names: Iterable[str]) -> float:
+        return sum(self.problem.rows_in[name] for name in names)
+
+    def breaks(self, changes: Sequence[Change]) -> str:
+        """A limit that the changes pass, or pass further than now; empty: none (line 5 of Algorithm 5)."""
+        if not self._limited:
+            return ""
+        before = self._passed()
+        back = [((name,), self.table[name]) for names, _ in changes for name in names]
+        self._put(changes)
+        after = self._passed()
+        self._put(back)
+        for limit, (share, text) in after.items():
+            if limit not in before or share > before[limit][0] * (1 + ROUNDING):
+                return text
+        return ""
+
+    def _passed(self) -> dict[tuple[str, ...], tuple[float, str]]:
+        return passed(self.problem, usage(self.problem, self.table))
+
+    def apply(self, names: Sequence[str], target: str, gain: float, why: str) -> None:
+        source = self.table[names[0]]
+        cost = move_cost(self.problem, self.rules, tuple(names))
+        self._put([(names, target)])
+        for site in (source, target):
+            if site in self.on:
+                self.costs[site] = self._costing.site(site, self.on[site], self.table)
+                self.rows[site] = self._rows(self.on[site])
+                for resource in self._costing.resources:
+                    self._sums[resource.name][site] = self._sum(resource, site)
+        self._moved.update(names)
+        self.moves.append(Move(tuple(names), source, target, gain, cost, why))
+
+    def connections_removed(self, names: Sequence[str], target: str) -> int:
+        """By how many the connections get fewer."""
+        edges = [edge for name in names for edge in self.problem.edges_of[name]]
+        edges = list({id(edge): edge for edge in edges}.values())
+        before = sum(is_remote(edge, self.table) for edge in edges)
+        back = [((name,), self.table[name]) for name in names]
+        self._put([(names, target)])
+        after = sum(is_remote(edge, self.table) for edge in edges)
+        self._put(back)
+        return before - after
+
+    def _put(self, changes: Iterable[Change]) -> None:
+        for names, target in changes:
+            for name in names:
+                self.on.get(self.table[name], set()).discard(name)
+                self.table[name] = target
+                if target in self.on:
+                    self.on[target].add(name)
+
+    def _neighbours(self, name: str) -> list[str]:
+        """At any site."""
+        below = (other for other in self.problem.operator[name].inputs if other in self.problem.operator)
+        return list(dict.fromkeys((*below, *self.problem.readers[name])))
+
+    def _piece(self, start: str, allowed: set[str]) -> set[str]:
+        found, left = {start}, [start]
+        while left:
+            for other in self._neighbours(left.pop()):
+                if other in allowed and other not in found:
+                    found.add(other)
+                    left.append(other)
+        return found
+
+
+def highest(costs: Mapping[str, SiteCost]) -> str:
+    """The fullest site; of equals, the first."""
+    return max(costs, key=lambda site: costs[site].cost)

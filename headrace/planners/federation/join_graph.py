@@ -1,0 +1,94 @@
+"""The relations of a query as bits, and what is between two sets of them: conditions, selectivity, unit
+costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, reduce
+from math import prod
+from operator import or_
+
+from headrace.planners.federation.problem import JoinEdge, Kind, Operator, Query
+
+Relations = int
+"""A set of relations: bit i is `query.relations[i]`."""
+_Edge = tuple[Relations, Relations, int]
+"""What it connects, and its place in `query.joins`."""
+
+
+class JoinGraph:
+    def __init__(self, query: Query) -> None:
+        self._bit = {relation.name: 1 << i for i, relation in enumerate(query.relations)}
+        self._joins = joins = query.joins
+        edges = [(self._bit[edge.left], self._bit[edge.right], i) for i, edge in enumerate(joins)]
+        self._plain = [edge for edge in edges if joins[edge[2]].key is None]
+        keys = dict.fromkeys(edge.key for edge in joins if edge.key is not None)
+        strictest = sorted(edges, key=lambda edge: joins[edge[2]].selectivity)
+        self._keys = [[edge for edge in strictest if joins[edge[2]].key == key] for key in keys]
+        self._members = [reduce(or_, (a | b for a, b, _ in same)) for same in self._keys]
+        self._made: dict[tuple[int, ...], Operator] = {}
+        self.all: Relations = (1 << len(query.relations)) - 1
+        cross = query.cross
+        self.cross = Operator("", Kind.JOIN, spark=(cross.spark,) * 2, duckdb=(cross.duckdb,) * 2)
+        """A join without a condition. Joins have no names and no inputs yet."""
+
+    def bits(self, names: Iterable[str]) -> Relations:
+        found = 0
+        for name in names:
+            found |= self._bit[name]
+        return found
+
+    def between(self, left: Relations, right: Relations) -> Operator | None:
+        """The join of two sets of relations; None: no condition is between them. Of several conditions, the
+        dearest gives the unit costs: they are tested together on one pair of rows."""
+        counted = [i for a, b, i in self._plain if (a & left and b & right) or (a & right and b & left)]
+        for members, edges in zip(self._members, self._keys, strict=True):
+            if members & left and members & right:
+                counted.append(next((i for a, b, i in edges if _crosses(a, b, left, right)), edges[0][2]))
+        if not counted:
+            return None
+        found = tuple(counted)
+        if found not in self._made:
+            self._made[found] = _together([self._joins[i] for i in found])
+        return self._made[found]
+
+    @cached_property
+    def pieces(self) -> tuple[Relations, ...]:
+        """Sets of relations that conditions connect. Only these are ever combined by cross products, each
+        as a whole."""
+        found: list[Relations] = []
+        for i in range(self.all.bit_length()):
+            touching = [piece for piece in found if self.between(piece, 1 << i)]
+            merged = 1 << i
+            for piece in touching:
+                merged |= piece
+            found = [piece for piece in found if piece not in touching] + [merged]
+        return tuple(found)
+
+    def may_cross(self, left: Relations, right: Relations) -> bool:
+        both = left | right
+        return all(piece & both in (0, piece) and (piece & left in (0, piece)) for piece in self.pieces)
+
+
+def halves(whole: Relations) -> Iterator[tuple[Relations, Relations]]:
+    """Every way to cut a set in two, once: the lowest relation is on the left."""
+    lowest = whole & -whole
+    rest = whole ^ lowest
+    right = rest
+    while right:
+        yield whole ^ right, right
+        right = (right - 1) & rest
+
+
+def _crosses(a: Relations, b: Relations, left: Relations, right: Relations) -> bool:
+    return bool((a & left and b & right) or (a & right and b & left))
+
+
+def _together(edges: Sequence[JoinEdge]) -> Operator:
+    share = prod(edge.selectivity for edge in edges)
+    spark = max(edge.spark for edge in edges)
+    duckdb = max((edge.duckdb for edge in edges), key=lambda cost: (cost.held, cost.arriving))
+    fixed = next((edge.engine for edge in edges if edge.engine is not None), None)
+    return Operator(
+        "", Kind.JOIN, left=share, right=share, spark=(spark,) * 2, duckdb=(duckdb,) * 2, engine=fixed
+    )

@@ -1,0 +1,1 @@
+"""Observations, and smoothed beliefs with their age."""

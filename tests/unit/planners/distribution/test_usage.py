@@ -1,0 +1,91 @@
+"""Connections, loads and faults of a table, against examples worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from headrace.planners.distribution.problem import Link, Operator, Problem, Query, Site, Stream
+from headrace.planners.distribution.usage import faults, overloaded, usage
+
+PLAN = Problem(
+    (Site("a", cpu=2.0), Site("b", cpu=1.0)),
+    (
+        Operator("f", ("s",), cpu=0.5, rate=40.0),
+        Operator("g", ("t",), cpu=0.25, rate=10.0),
+        Operator("j", ("f", "g"), cpu=1.0, rate=20.0, state_bytes=600.0),
+        Operator("k", ("j", "f"), cpu=0.5, rate=5.0, width=3.0),
+    ),
+    (Query("q", ("k",)), Query("r", ("j",), site="b")),
+    (Stream("s", 100.0, site="a"), Stream("t", 50.0)),
+    connection_cpu=0.01,
+    row_cpu=0.001,
+)
+"""f and g feed j; k reads j and f. Results: of k outside, of j at b."""
+
+
+def test_a_table_worked_by_hand() -> None:
+    used = usage(PLAN, {"f": "a", "g": "a", "j": "b", "k": "b"})
+    # Remote: t -> g, f -> j, g -> j, f -> k, k -> client. Not: s -> f (home a), j -> k, j -> r (wanted at b).
+    assert (used.connections.streams, used.connections.between, used.connections.results) == (1, 3, 1)
+    assert used.connections.total == 5
+    assert used.connections.channels == 2  # f travels to b once for j and k
+    a, b = used.sites["a"], used.sites["b"]
+    assert (a.connections, b.connections) == (4, 4)
+    assert used.max_connections == 4
+    assert a.cpu == pytest.approx(0.75 + 4 * 0.01 + 0.001 * (50 + 40 + 10 + 40))
+    assert b.cpu == pytest.approx(1.5 + 4 * 0.01 + 0.001 * (40 + 10 + 40 + 5))
+    assert (a.load, b.load) == pytest.approx((a.cpu / 2, b.cpu))
+    assert used.max_load == b.load
+    assert (a.network, b.network) == (50.0, 15.0)
+    assert (a.memory, b.memory) == (0.0, 600.0)
+    assert used.links == {("a", "b"): 50.0}
+    assert overloaded(used) == ("b",)
+
+
+def test_the_sums_of_figures_19_and_20() -> None:
+    """Six streams, 20 operators in a tree: cut into 12 pieces 17 connections, into 3 pieces 8."""
+    chain = [f"o{i}" for i in range(20)]
+    operators = [
+        Operator(name, (*([chain[i - 1]] if i else []), *([f"s{i}"] if i < 6 else [])))
+        for i, name in enumerate(chain)
+    ]
+    sites = tuple(Site(f"m{i}") for i in range(3))
+    problem = Problem(sites, tuple(operators), (), tuple(Stream(f"s{i}", 40.0) for i in range(6)))
+    many = {name: f"m{min(i, 11) % 3}" for i, name in enumerate(chain)}
+    few = {name: f"m{i // 7}" for i, name in enumerate(chain)}
+    assert usage(problem, many).connections.total == 17
+    assert usage(problem, few).connections.total == 8
+
+
+GOOD = {"f": "a", "g": "a", "j": "b", "k": "b"}
+
+
+@pytest.mark.parametrize(
+    ("table", "wrong"),
+    [
+        (GOOD, []),
+        ({"f": "a", "g": "a", "j": "b"}, ["operator k has no site"]),
+        ({**GOOD, "k": "c"}, ["operator k is at c, which does not exist"]),
+        ({**GOOD, "x": "a"}, ["x has a site and is no operator"]),
+    ],
+)
+def test_every_operator_has_one_site_that_exists(table: dict[str, str], wrong: list[str]) -> None:
+    assert list(faults(PLAN, table)) == wrong
+
+
+def test_a_site_that_does_not_answer_is_a_fault() -> None:
+    dead = replace(PLAN, sites=(PLAN.sites[0], replace(PLAN.sites[1], alive=False)))
+    texts = list(faults(dead, GOOD))
+    assert texts == [f"operator {name} is at b, which does not answer" for name in "jk"]
+
+
+def test_limits_are_told() -> None:
+    sites = (replace(PLAN.sites[0], network=49.0, connections=4), replace(PLAN.sites[1], memory=599.0))
+    tight = replace(PLAN, sites=sites, links=(Link("a", "b", 30.0), Link("b", "a", 0.0)))
+    assert list(faults(tight, GOOD)) == [
+        "site a has 49 rows a second of network, and 50 are taken",
+        "site b has 599 bytes of memory, and 600 are taken",
+        "the link from a to b takes 30, and 50 are sent",
+    ]
