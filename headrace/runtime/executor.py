@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from headrace.catalog.model import Sink, Stream, Table
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 
 
@@ -96,6 +97,25 @@ class Executor(Protocol):
         members: the ones that stay lose and repeat nothing; a new one gives its windows from an instant on
         that `progress` tells (`valid_from`). Afterwards `progress` knows the tree by its id, and each member
         by its query's name; `stop` and `status` take the tree's id."""
+        ...
+
+    def start_federated(
+        self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        """Start or resume queries that are split between Spark and DuckDB, as `start_tree` does a tree; the
+        members of such a job never change. A query may be in two jobs while one takes over from the other
+        (`after` and `until`): `progress` then knows it as it is in the job that was started last. A job is
+        FINISHED once all its members have given the last window that they are to give."""
+        ...
+
+    def set_until(self, job_id: str, query: str, end: int) -> None:
+        """Let a member of a federated job give no window that ends later than `end` (microseconds of event
+        time). Outlives the process; waits for the batch that is being done. Raises InternalError where a
+        later window may have been given."""
+        ...
+
+    def seen_until(self, job_id: str) -> int | None:
+        """The newest event time that a federated job has taken in, in microseconds; None: no row yet."""
         ...
 
     def stop(self, job_id: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.errors import EngineError, InternalError, UserError
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 
@@ -52,11 +53,15 @@ class FakeExecutor:
     """The members of every tree, as last started."""
     valid: dict[str, int] = field(default_factory=dict)
     watermarks: dict[str, int] = field(default_factory=dict)
+    federated: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The members of every federated job, as last started."""
+    until: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The last window end of a member, by job and query, where it has one."""
     _jobs: dict[str, _Running] = field(default_factory=dict)
 
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
         self._begin(job.id, context, drain=drain)
-        self.trees = {t: tuple(m for m in members if m != job.id) for t, members in self.trees.items()}
+        self._leave({job.id})
 
     def start_tree(
         self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
@@ -70,6 +75,34 @@ class FakeExecutor:
             if before is not None and query not in before:
                 self.valid[query] = watermark
         self.trees[tree.id] = tuple(members)
+
+    def start_federated(
+        self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        """A federated job does what its script says; each member is seen as the job is. It is finished, too,
+        when the watermark has passed the `until` of every member."""
+        self._begin(job.id, context, drain=drain)
+        self._leave(set(members))
+        self.federated.pop(job.id, None)
+        self.federated[job.id] = tuple(members)
+        for member in job.members:
+            if member.until is not None:
+                self.until[job.id, member.query] = member.until
+
+    def set_until(self, job_id: str, query: str, end: int) -> None:
+        if query not in self.federated.get(job_id, ()):
+            raise InternalError(f"job {job_id} has no member {query}")
+        given = self._job(job_id).progress.watermark
+        if given is not None and given > end:
+            raise InternalError(f"job {job_id} may have given windows of {query} that end after {end}")
+        self.until[job_id, query] = end
+
+    def seen_until(self, job_id: str) -> int | None:
+        return self._job(job_id).progress.watermark
+
+    def _leave(self, queries: set[str]) -> None:
+        """These queries are in no tree any more."""
+        self.trees = {t: tuple(m for m in members if m not in queries) for t, members in self.trees.items()}
 
     def _begin(self, job_id: str, context: JobContext, *, drain: bool) -> None:
         self.calls.append(("start", job_id))
@@ -101,11 +134,22 @@ class FakeExecutor:
         if tree is not None:
             seen = self._job(tree).progress
             return replace(seen, job=job_id, valid_from=self.valid.get(job_id))
+        federated = [j for j, members in self.federated.items() if job_id in members]
+        if federated and job_id not in self._jobs:
+            return replace(self._job(federated[-1]).progress, job=job_id)
         running = self._job(job_id)
-        running.progress = _advance(running)
+        running.progress = self._past_until(job_id, _advance(running))
         if running.progress.watermark is not None:
             self.watermarks[job_id] = running.progress.watermark
         return running.progress
+
+    def _past_until(self, job_id: str, now: Progress) -> Progress:
+        ends = [self.until.get((job_id, query)) for query in self.federated.get(job_id, ())]
+        mark = now.watermark
+        if not ends or mark is None or now.state in ENDED:
+            return now
+        past = all(end is not None and end <= mark for end in ends)
+        return replace(now, state=JobState.FINISHED) if past else now
 
     def close(self) -> None:
         self.calls.append(("close", ""))

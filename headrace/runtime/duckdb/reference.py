@@ -60,7 +60,7 @@ def evaluate(
 
 def to_sql(plan: lp.LogicalPlan, arrival_watermark: Mapping[str, str] | None = None) -> str:
     """The SQL text that `evaluate` runs; streams and tables go by their own names."""
-    return _Builder(arrival_watermark or {}).text(plan)
+    return Builder(arrival_watermark or {}).text(plan)
 
 
 def _inputs(plan: lp.LogicalPlan, marks: Mapping[str, str]) -> dict[str, Schema]:
@@ -84,12 +84,14 @@ def _inputs(plan: lp.LogicalPlan, marks: Mapping[str, str]) -> dict[str, Schema]
 def sql_above(plan: lp.LogicalPlan, node: lp.LogicalPlan, name: str) -> str:
     """The SQL text of what a plan does with the rows of one of its nodes, which are in the table `name`."""
     if plan == node:
-        return f"SELECT {_columns(plan.schema)} FROM {_SQL.name(name)}"
-    return _Builder({}, {node: name}).text(plan)
+        return f"SELECT {column_list(plan.schema)} FROM {_SQL.name(name)}"
+    return Builder({}, {node: name}).text(plan)
 
 
-class _Builder:
-    """Turns nodes into CTEs `#0`, `#1`, ...; remembers which of them carry an arrival watermark."""
+class Builder:
+    """Turns nodes into CTEs `#0`, `#1`, ...; remembers which of them carry an arrival watermark. The one way
+    from plans to DuckDB's SQL: what is asked of the rows of some windows only (window_sql.py) is written by
+    the same."""
 
     def __init__(self, marks: Mapping[str, str], given: Mapping[lp.LogicalPlan, str] | None = None) -> None:
         self._marks = marks
@@ -103,8 +105,8 @@ class _Builder:
             if node not in self._names:
                 body = self._select(node)
                 self._names[node] = f"#{len(self._names)}"
-                parts.append(f"{self._of(node)} AS ({body})")
-        columns = _columns(plan.schema)
+                parts.append(f"{self._of(node)} AS {self._kept(node)}({body})")
+        columns = column_list(plan.schema)
         return "WITH " + ",\n".join(parts) + f"\nSELECT {columns} FROM {self._of(plan)}"
 
     def _wanted(self, plan: lp.LogicalPlan) -> Iterator[lp.LogicalPlan]:
@@ -115,6 +117,11 @@ class _Builder:
             yield from self._wanted(child)
         yield plan
 
+    def _kept(self, node: lp.LogicalPlan) -> str:
+        """Whether DuckDB is told to make a CTE's rows once, or each time they are read; nothing: as it
+        likes."""
+        return ""
+
     def _of(self, node: lp.LogicalPlan) -> str:
         return _SQL.name(self._names[node])
 
@@ -123,7 +130,7 @@ class _Builder:
             case lp.StreamScan():
                 return self._stream(node)
             case lp.TableScan():
-                return f"SELECT {_columns(node.schema)} FROM {_SQL.name(node.table)}"
+                return f"SELECT {column_list(node.schema)} FROM {_SQL.name(node.table)}"
             case lp.Filter():
                 self._carry(node, node.input)
                 return f"SELECT * FROM {self._of(node.input)} WHERE {_SQL.expr(node.predicate)}"
@@ -151,7 +158,7 @@ class _Builder:
         return [_SQL.name(_MARK)]
 
     def _stream(self, node: lp.StreamScan) -> str:
-        items = [_columns(node.schema)]
+        items = [column_list(node.schema)]
         mark = self._marks.get(node.stream)
         if mark is not None:
             items.append(f"{_SQL.name(mark)} AS {_SQL.name(_MARK)}")
@@ -169,7 +176,7 @@ class _Builder:
         ends = f'make_timestamp("#start") AS "{lp.WINDOW_START}", make_timestamp("#start" + {size})'
         ends += f' AS "{lp.WINDOW_END}"'
         kept = in_time if node.input in self._marked else ""
-        return f"SELECT {ends}, {_columns(node.input.schema)} FROM ({rows}){kept}"
+        return f"SELECT {ends}, {column_list(node.input.schema)} FROM ({rows}){kept}"
 
     def _aggregate(self, node: lp.Aggregate) -> str:
         window = node.input.window
@@ -189,17 +196,17 @@ class _Builder:
         ]
         condition = _condition(node.on, node.residual, bounds)
         left, right = self._in_time(node.left), self._in_time(node.right)
-        return f"SELECT {_columns(node.schema)} FROM {left} AS l JOIN {right} AS r ON {condition}"
+        return f"SELECT {column_list(node.schema)} FROM {left} AS l JOIN {right} AS r ON {condition}"
 
     def _in_time(self, node: lp.LogicalPlan) -> str:
         """An input of a join without its late rows. A joined input has lost its own already."""
         if node not in self._marked:
-            return f"(SELECT {_columns(node.schema)} FROM {self._of(node)})"
+            return f"(SELECT {column_list(node.schema)} FROM {self._of(node)})"
         later = f'"{_MARK}" IS NULL OR {_SQL.micros(_SQL.name(node.times[0]))} > "{_MARK}"'
-        return f"(SELECT {_columns(node.schema)} FROM {self._of(node)} WHERE {later})"
+        return f"(SELECT {column_list(node.schema)} FROM {self._of(node)} WHERE {later})"
 
     def _table_join(self, node: lp.TableJoin) -> str:
-        columns = ", ".join([_columns(node.schema), *self._carry(node, node.input)])
+        columns = ", ".join([column_list(node.schema), *self._carry(node, node.input)])
         kind = "LEFT JOIN" if node.outer else "JOIN"
         condition = _condition(node.on, node.residual, [])
         left, right = self._of(node.input), self._of(node.table)
@@ -212,10 +219,10 @@ class _Builder:
         together = f"{_SQL.name(mine.end)} = {_SQL.name(theirs.end)}"
         condition = _condition(node.on, node.residual, [together])
         left, right = self._of(node.left), self._of(node.right)
-        return f"SELECT {_columns(node.schema)} FROM {left} AS l JOIN {right} AS r ON {condition}"
+        return f"SELECT {column_list(node.schema)} FROM {left} AS l JOIN {right} AS r ON {condition}"
 
 
-def _columns(schema: Schema) -> str:
+def column_list(schema: Schema) -> str:
     return ", ".join(map(_SQL.name, schema.names))
 
 

@@ -140,7 +140,12 @@ class Compiler:
                 f"GROUP BY {', '.join((_window_call(below), *groups))}"
             )
             return self._from_struct(inner, names)
-        info = below.window
+        return self._grouped(node, keys, calls)
+
+    def _grouped(self, node: lp.Aggregate, keys: list[str], calls: list[str]) -> str:
+        """An aggregate over rows that have their windows already."""
+        groups = [_SQL.expr(e) for _, e in node.keys if columns_of(e)]
+        below, info = node.input, node.input.window
         if info is None:
             raise InternalError("Aggregate over a relation without a window")
         ends = (
@@ -206,6 +211,9 @@ class Compiler:
         own = find_own_window(node)
         if own is not None:
             return self._own_window(own)
+        return self._joined(node)
+
+    def _joined(self, node: lp.WindowJoin) -> str:
         columns = [f"{_side(c, node)} AS {_q(c)}" for c in node.schema.names]
         parts = [f"l.{_MARK} = r.{_MARK}", *_conditions(node.on, node.residual)]
         return (

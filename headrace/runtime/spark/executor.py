@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from headrace.catalog.model import SinkKind
 from headrace.errors import InternalError
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import JobContext, JobState, Progress
+from headrace.runtime.spark.federated import FederatedRun
 from headrace.runtime.spark.fence import Fence
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.session import Session, Sessions
@@ -34,6 +36,8 @@ class SparkExecutor:
         self._on_rows = on_rows
         self._jobs: dict[str, JobRun] = {}
         self._trees: dict[str, TreeRun] = {}
+        self._federated: dict[str, FederatedRun] = {}
+        """By query: the federated job that was last started with it."""
         self._fences: dict[Path, Fence] = {}
 
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
@@ -51,6 +55,7 @@ class SparkExecutor:
             run.begin(session, self._taker(job, context))
         self._jobs[job.id] = run
         self._trees.pop(job.id, None)
+        self._federated.pop(job.id, None)
 
     def start_tree(
         self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
@@ -71,6 +76,35 @@ class SparkExecutor:
         self._jobs[tree.id] = run
         left = {query for query, other in self._trees.items() if other.tree.id == tree.id} - set(members)
         self._trees = {q: t for q, t in self._trees.items() if q not in left} | dict.fromkeys(members, run)
+        self._federated = {q: f for q, f in self._federated.items() if q not in members}
+
+    def start_federated(
+        self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        """Start a federated job; each member is then a job of its own to ask for."""
+        if job.id in self._jobs and not self._jobs[job.id].ended:
+            raise InternalError(f"job {job.id} runs already")
+        self._clear_fence(context.root)
+        run = FederatedRun(job, context, members, drain=drain, on_rows=self._on_rows)
+        if run.is_finished():
+            run.finished_before()
+        else:
+            run.begin(self._session(context), None)
+        self._jobs[job.id] = run
+        self._trees = {q: t for q, t in self._trees.items() if q not in members}
+        self._federated |= dict.fromkeys(members, run)
+
+    def set_until(self, job_id: str, query: str, end: int) -> None:
+        self._federated_job(job_id).set_until(query, end)
+
+    def seen_until(self, job_id: str) -> int | None:
+        return self._federated_job(job_id).seen_until()
+
+    def _federated_job(self, job_id: str) -> FederatedRun:
+        run = self._jobs[job_id]
+        if not isinstance(run, FederatedRun):
+            raise InternalError(f"job {job_id} is not split between engines")
+        return run
 
     def _clear_fence(self, root: Path) -> None:
         """The first job of a project waits for an engine that a crash left behind."""
@@ -100,12 +134,16 @@ class SparkExecutor:
     def progress(self, job_id: str) -> Progress:
         if job_id in self._trees:
             return self._trees[job_id].progress_of(job_id)
+        if job_id in self._federated and job_id not in self._jobs:
+            return self._federated[job_id].progress_of(job_id)
         return self._jobs[job_id].progress()
 
     def rows(self, job_id: str) -> list[pa.Table]:
         """What a memory sink holds."""
         if job_id in self._trees:
             return list(self._trees[job_id].tables[job_id])
+        if job_id in self._federated:
+            return list(self._federated[job_id].tables[job_id])
         return list(self._jobs[job_id].memory)
 
     def close(self) -> None:

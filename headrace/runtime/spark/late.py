@@ -76,11 +76,14 @@ class LateCounter:
         root: Path,
         generated: Path,
         views: Mapping[lp.StreamScan | lp.TableScan, str],
+        points: tuple[LatePoint, ...] | None = None,
+        ledger: str = "late.json",
     ) -> None:
+        """`points`: where to count; None: wherever rows of the plan can be found late."""
         self._session, self._streams = session, streams
-        self._points = late_points(plan)
+        self._points = late_points(plan) if points is None else points
         self._checkpoint = state / "checkpoint"
-        self._ledger = state / "late.json"
+        self._ledger = state / ledger
         self._root, self._generated, self._views = root, generated, views
         # Several jobs count at once, each in its own thread.
         self._own = f"hr_late_{next(_numbers)}"

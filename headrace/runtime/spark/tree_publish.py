@@ -119,7 +119,7 @@ class TreePublisher:
             rows = reader.finish(pa.concat_tables([from_blob(data) for data in found]))
             if rows.num_rows:
                 if reader.published or reader.take is not None:
-                    _give(reader, rows, number)
+                    write_part(reader, rows, f"part-{number:06d}")
                 self.done.rows[member] = self.done.rows.get(member, 0) + rows.num_rows
                 touched.add(reader.folder)
         return touched
@@ -138,8 +138,9 @@ def _batches(files: Sequence[Path], first: int) -> list[list[Staged]]:
     return [found[watermark] for watermark in sorted(found)]
 
 
-def _give(reader: Reader, rows: pa.Table, number: int) -> None:
-    name = f"part-{number:06d}.{file_format(reader.kind)}"
+def write_part(reader: Reader, rows: pa.Table, part: str) -> None:
+    """One file of results, whole and durable, in the format of the reader's sink."""
+    name = f"{part}.{file_format(reader.kind)}"
     staged = reader.folder / f".{name}.tmp"
     with staged.open("wb") as out:
         if file_format(reader.kind) == "parquet":

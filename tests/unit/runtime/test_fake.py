@@ -8,7 +8,9 @@ import pytest
 
 from headrace.catalog.model import Sink
 from headrace.errors import InternalError, UserError
-from headrace.plan.logical import StreamScan
+from headrace.plan.expr import AggregateCall
+from headrace.plan.federated import Engine, FederatedJob, FederatedMember
+from headrace.plan.logical import Aggregate, StreamScan, Window, WindowSpec
 from headrace.plan.placed import Job
 from headrace.plan.types import Column, DataType, Schema
 from headrace.runtime.executor import Executor, JobContext, JobState
@@ -89,3 +91,38 @@ def test_close_stops_everything_and_is_final() -> None:
     assert executor.most_at_once == 2
     with pytest.raises(InternalError):
         _start(executor, "c")
+
+
+def _federated(name: str, *queries: str, until: int | None = None) -> FederatedJob:
+    scan = StreamScan("s", Schema([Column("ts", DataType.TIMESTAMP)]), "ts", 0)
+    count = (("n", AggregateCall("count", None)),)
+    plan = Aggregate(Window(scan, "ts", WindowSpec(1_000_000, 1_000_000)), (), count)
+    members = tuple(FederatedMember(q, plan, (Engine.DUCKDB,), until=until) for q in queries)
+    return FederatedJob(name, "local", members)
+
+
+def test_the_members_of_a_federated_job_are_seen_as_the_job_is() -> None:
+    executor = FakeExecutor()
+    executor.start_federated(
+        _federated("f", "a", "b"), _context(), {"a": _context(), "b": _context()}, drain=True
+    )
+    while executor.progress("f").state is not JobState.FINISHED:
+        assert executor.progress("a").state is executor.status("f")
+    assert executor.progress("b").job == "b" and executor.seen_until("f") == 3_000_000
+
+
+def test_a_federated_job_past_its_last_window_is_finished() -> None:
+    executor = FakeExecutor()
+    executor.start_federated(_federated("f", "a"), _context(), {"a": _context()}, drain=False)
+    for _ in range(3):
+        executor.progress("f")
+    with pytest.raises(InternalError):
+        executor.set_until("f", "a", 1_000_000)
+    with pytest.raises(InternalError):
+        executor.set_until("f", "z", 9_000_000)
+    executor.set_until("f", "a", 4_000_000)
+    # Another job takes over meanwhile; the query is then seen as it is there.
+    executor.start_federated(_federated("g", "a"), _context(), {"a": _context()}, drain=False)
+    seen = [executor.progress("f").state for _ in range(4)]
+    assert seen == [JobState.RUNNING, JobState.FINISHED, JobState.FINISHED, JobState.FINISHED]
+    assert executor.progress("a").state is executor.status("g")

@@ -1,0 +1,161 @@
+"""What a federated job does with each micro-batch, made once from its members.
+
+feeds     relations that Spark gives, each once, with all the columns that any member reads
+steps     parts about rows of streams, done for the new rows of a batch, in order
+kept      relations of which rows are kept for windows that are still to be given
+members   for each query the parts over windows, in order; the last one gives its answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from headrace.errors import NotSupported
+from headrace.plan import logical as lp
+from headrace.plan.federated import FederatedJob, FederatedMember
+from headrace.plan.federated_parts import (
+    Part,
+    Parts,
+    columns_read,
+    cut_freely,
+    delay,
+    in_order,
+    widened,
+)
+from headrace.plan.types import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    number: int
+    node: lp.LogicalPlan
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A relation of which rows are kept. `time` is the event time that `windows` open on; of a relation that
+    has windows already, the column with their ends."""
+
+    name: str
+    node: lp.LogicalPlan
+    schema: Schema
+    time: str
+    windows: tuple[lp.Window, ...]
+
+    @property
+    def span(self) -> int:
+        """The longest time that a row may be needed for."""
+        if self.node.window is not None:
+            return self.node.window.spec.slide
+        return max(window.spec.range for window in self.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    query: str
+    plan: lp.LogicalPlan
+    after: int | None
+    parts: tuple[Part, ...]
+    """Over windows, inputs first. Empty: the answer is given by a feed or a step as it is."""
+    kept: tuple[Kept, ...]
+    """What the parts read of what is kept."""
+    delay: int
+    """Windows are given so much after the watermark has passed their end."""
+
+    @property
+    def spec(self) -> lp.WindowSpec:
+        """All windows of a query end together, so any of them tells when."""
+        return next(node.window.spec for node in lp.nodes(self.plan) if node.window is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    feeds: tuple[Feed, ...]
+    steps: tuple[Part, ...]
+    kept: tuple[Kept, ...]
+    members: tuple[Member, ...]
+    columns: dict[lp.LogicalPlan, tuple[str, ...]]
+    """What is read of every relation that travels."""
+
+    def feed(self, node: lp.LogicalPlan) -> Feed | None:
+        return next((feed for feed in self.feeds if feed.node == node), None)
+
+
+def program_of(job: FederatedJob) -> Program:
+    """Raises NotSupported for a query that opens windows on two event times of the same joined rows."""
+    plans = widened(tuple(member.plan for member in job.members))
+    members = [replace(m, plan=plan) for m, plan in zip(job.members, plans, strict=True)]
+    parts = _together([cut_freely(member) for member in members])
+    ordered = in_order(parts, plans)
+    columns = columns_read(ordered, plans)
+    feeds = tuple(
+        Feed(number, part.root, _picked(part.root.schema, columns[part.root]))
+        for number, part in enumerate(p for p in ordered if p.is_feed)
+    )
+    steps = tuple(p for p in ordered if not p.is_feed and p.root.shape is lp.Shape.STREAM)
+    kept = _kept([p for p in ordered if p not in steps], columns)
+    return Program(feeds, steps, kept, tuple(_member(m, parts, kept) for m in members), columns)
+
+
+def _together(cuts: list[Parts]) -> Parts:
+    """The parts of all members. Where two give the same relation, a feed is taken: it is there anyway."""
+    found: Parts = {}
+    for parts in cuts:
+        for node, part in parts.items():
+            if node not in found or part.is_feed:
+                found[node] = part
+    return found
+
+
+def _picked(schema: Schema, names: tuple[str, ...]) -> Schema:
+    return Schema(column for column in schema if column.name in names)
+
+
+def _kept(parts: list[Part], columns: dict[lp.LogicalPlan, tuple[str, ...]]) -> tuple[Kept, ...]:
+    windows: dict[lp.LogicalPlan, dict[lp.Window, None]] = {}
+    given = {part.root for part in parts if not part.is_feed}
+    for part in parts:
+        for node in part.inputs:
+            if node.shape is lp.Shape.STREAM or node not in given:
+                windows.setdefault(node, {})
+        for window in part.windows():
+            windows[window.input][window] = None
+    return tuple(
+        Kept(
+            str(number), node, _picked(node.schema, columns[node]), _time(node, tuple(opened)), tuple(opened)
+        )
+        for number, (node, opened) in enumerate(windows.items())
+    )
+
+
+def _time(node: lp.LogicalPlan, windows: tuple[lp.Window, ...]) -> str:
+    if node.window is not None:
+        return node.window.end
+    times = {window.time for window in windows}
+    if len(times) != 1:
+        raise NotSupported(
+            "windows on two event times of the same joined rows, in queries split between two engines",
+            detail=f"Both {' and '.join(sorted(times))} are used.",
+            hint="Run the query on Spark alone.",
+        )
+    return times.pop()
+
+
+def _member(member: FederatedMember, parts: Parts, kept: tuple[Kept, ...]) -> Member:
+    mine = in_order(parts, [member.plan])
+    over = tuple(p for p in mine if not p.is_feed and p.root.shape is lp.Shape.WINDOWED)
+    read = {node for part in over for node in part.inputs}
+    opened = [window for part in over for window in part.windows()]
+    held_back = max((delay(window.input, window.time) for window in opened), default=0)
+    found = tuple(k for k in kept if k.node in read)
+    return Member(member.query, member.plan, member.after, over, found, held_back)
+
+
+def late_windows(member: Member) -> Iterator[lp.Window]:
+    """The windows at whose door rows of a member can be found late; above a join of streams nothing is."""
+    seen = dict.fromkeys(window for part in member.parts for window in part.windows())
+    for window in seen:
+        if not any(isinstance(node, lp.IntervalJoin) for node in lp.nodes(window.input)):
+            yield window
