@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from headrace.errors import Span
 from headrace.ids import NAME
 from headrace.plan.types import Column, DataType, Schema
 from headrace.units import format_duration, parse_duration, parse_instant, parse_size
@@ -166,11 +167,22 @@ class Sink(_Model):
     """Folder for file sinks; by default `results/<query>`."""
 
 
+EngineName = Literal["spark", "duckdb"]
+"""The engines of plan/federated.py, held equal by a test."""
+
+
 class Query(_Model):
     name: Name
     sql: str
     site: Name = "local"
     sink: Sink = Sink()
+    engine: Literal["auto", "spark", "duckdb"] | None = None
+    """Who does its operators: the planner chooses (`auto`), or one engine does all. None: it is in a tree
+    where it can be, and otherwise as `planner.federation` says."""
+    engines: tuple[EngineName, ...] | None = None
+    """An engine for each operator that has a choice, inputs first (plan/federated.py), for experiments."""
+    engines_place: Span | None = None
+    """Where the list stands, for messages."""
     sql_file: str = ""
     """The file the SQL came from, for messages."""
     sql_line: int = 1
@@ -228,6 +240,9 @@ class PlannerChoices(_Model):
     """The sharing optimiser; `headrace solve sharing --list` names them."""
     balance: float = Field(default=1.0, ge=0, le=100)
     """Least total * maximum^balance: 0 is the lowest total cost, more leans to evenly loaded sites."""
+    federation: Literal["off", "auto", "spark", "duckdb"] = "off"
+    """What becomes of queries that are in no tree and name no engine: a job on Spark (`off`), a split that
+    the planner chooses (`auto`), or all of it on one engine."""
     placement: Placement = "exact"
     """Who places joins of streams on sites; `headrace solve placement --list` names them."""
 

@@ -33,7 +33,7 @@ LOCAL = "local"
 TOP_KEYS = ("name", "streams", "tables", "sites", "links", "queries", "planner")
 RATE_COLUMNS: dict[str, DataType] = {"timestamp": DataType.TIMESTAMP, "value": DataType.BIGINT}
 RATE_TIME = "timestamp"
-QUERY_KEYS = ("sql", "file", "site", "sink")
+QUERY_KEYS = ("sql", "file", "site", "sink", "engine", "engines")
 DURATION_KEYS = frozenset({"watermark", "disorder", "interval", "latency", "trigger"})
 _FRACTIONS = (DataType.FLOAT, DataType.DOUBLE)
 
@@ -155,10 +155,28 @@ class Reader:
             "sql": located.sql,
             "site": given.get("site", self._default_site),
             "sink": {"kind": sink} if isinstance(sink, str) else sink,
+            **self._engines(given, trail),
         }
         query = self._valid(Query, settings, trail)
-        place = {"sql_file": located.file, "sql_line": located.line, "sql_column": located.column}
+        place = {
+            "sql_file": located.file,
+            "sql_line": located.line,
+            "sql_column": located.column,
+            "engines_place": self._document.at_key((*trail, "engines")) if "engines" in given else None,
+        }
         return query.model_copy(update=place) if query is not None else None
+
+    def _engines(self, given: dict[str, Data], trail: Trail) -> dict[str, Data]:
+        """What is said of the query's engines: nothing, one word, or one word for each operator."""
+        said: dict[str, Data] = {key: given[key] for key in ("engine", "engines") if key in given}
+        if len(said) == 2:
+            message = f'{shown(trail)} has both "engine" and "engines"'
+            self.problems.append(Problem((*trail, "engines"), message, "Keep one of them.", at_key=True))
+        for key, value in said.items():
+            if value is None:
+                hint = "Write engine: auto, spark or duckdb, or leave it out."
+                self.problems.append(Problem((*trail, key), f"{shown((*trail, key))} is empty", hint))
+        return said
 
     def _valid(self, kind: type[Model], body: dict[str, Data], trail: Trail) -> Model | None:
         self._units(body, trail)

@@ -126,13 +126,18 @@ def plan(
 def _print_steps(data: PlanData, *, brief: bool) -> None:
     """Trees first, then jobs, as they stand in the steps."""
     console, trees = out(), data["sharing"]["trees"]
-    texts = [tree["text"] for tree in trees] + [job["text"] for job in data["jobs"]]
+    texts = [tree["text"] for tree in trees] + [_plan_text(job) for job in data["jobs"]]
     notes = [f"reads {tree['rows']}" for tree in trees]
     notes += [f"reads {_reads(job)}, gives {job['sink']}" for job in data["jobs"]]
     for step, note, text in zip(data["steps"], notes, texts, strict=True):
         console.print(Text(step, style="bold") + Text(f"  {note}"))
         if not brief:
             console.print("\n".join(f"  {line}" for line in text.splitlines()) + "\n")
+
+
+def _plan_text(job: JobData) -> str:
+    split = job.get("federation")
+    return job["text"] if split is None else "\n".join([job["text"], "federation", *split["text"]])
 
 
 def _print_sharing(data: SharingData, *, brief: bool) -> None:
@@ -188,6 +193,10 @@ def _print_explanation(data: Explanation) -> None:
         console.print(Text("\nas it runs", style="bold"))
     console.print(data["text"])
     _print_lines("sharing", data["sharing"]["lines"])
+    if "federation" in data:
+        _print_lines("federation", data["federation"]["text"])
+    if "not_split" in data:
+        _print_lines("federation", [f"not split: {data['not_split']}"])
 
 
 def _print_lines(title: str, lines: Sequence[str]) -> None:

@@ -1,9 +1,10 @@
-"""A query split between Spark and DuckDB: which engine does which of its operators, and the parts that follow.
+"""A query split between Spark and DuckDB: which engine does which of its operators.
 
-The operators that have a choice are those that make rows of a relation from rows of relations: filters, joins with
-tables, joins of windows, aggregates. Scans and windows have none (the window tables belong to whoever reads them), joins
-of streams run on Spark, and a projection goes with the operator below it, so that columns are dropped before
-rows travel. Operators next to each other on the same engine are one part: one SQL statement in DuckDB.
+The operators that have a choice are those that make rows of a relation from rows of relations: filters,
+joins with tables, joins of windows, aggregates. Scans and windows have none (the window tables belong to
+whoever reads them), joins of streams run on Spark, and a projection goes with the operator below it, so that
+columns are dropped before rows travel. Operators next to each other on the same engine are one part: one SQL
+statement in DuckDB (`federated_parts`).
 
 Words of the paper: SPE = Spark, IMDB = DuckDB, migration candidate / DB-op = a part on DuckDB.
 """
@@ -27,8 +28,8 @@ class Engine(StrEnum):
 
 
 def operators(plan: lp.LogicalPlan) -> tuple[lp.LogicalPlan, ...]:
-    """The operators that have a choice of engine, inputs before the operators that read them, left before right. One
-    that stands twice in the plan is there twice. Below a join of streams nothing has a choice."""
+    """The operators that have a choice of engine, inputs before the operators that read them, left before
+    right. One that stands twice in the plan is there twice. Below a join of streams nothing has a choice."""
     if isinstance(plan, lp.IntervalJoin):
         return ()
     below = tuple(node for child in plan.inputs for node in operators(child))
@@ -40,8 +41,9 @@ def operators(plan: lp.LogicalPlan) -> tuple[lp.LogicalPlan, ...]:
 class FederatedMember:
     """One query and its split: `engines` has an engine for each of `operators(plan)`, in that order.
 
-    `after` and `until` bound the ends of the windows that it gives, in microseconds of event time: later than the one,
-    not later than the other. They let one way to run a query take over from another, window by window."""
+    `after` and `until` bound the ends of the windows that it gives, in microseconds of event time: later than
+    the one, not later than the other. They let one way to run a query take over from another, window by
+    window."""
 
     query: str
     plan: lp.LogicalPlan
@@ -63,8 +65,8 @@ class FederatedMember:
 
 @dataclass(frozen=True, slots=True)
 class FederatedJob:
-    """Queries that run as one Spark streaming query with a database beside it: rows that several of them want travel
-    there once."""
+    """Queries that run as one Spark streaming query with a database beside it: rows that several of them want
+    travel there once."""
 
     id: str
     site: str

@@ -1,15 +1,20 @@
-"""PlacedPlan: which job runs where. A job is one query on its sink site, or a tree of window queries.
+"""PlacedPlan: which job runs where. A job is one query on its sink site, a tree of window queries, or
+queries that are split between Spark and DuckDB (`federated`).
 
 `placed_network` says where the joins of streams are to run, once a query can be spread over sites.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from headrace.errors import InternalError
 from headrace.ids import fingerprint
 from headrace.plan.expr import Expr, conjunction, conjuncts
+from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.logical import Aggregate, Filter, LogicalPlan, Window, nodes
 from headrace.plan.placed_network import PlacedNetwork
 from headrace.plan.text import format_expr, format_plan
@@ -132,20 +137,47 @@ class PlacedPlan:
     trees: tuple[TreeJob, ...] = ()
     network: PlacedNetwork | None = None
     """Where joins of streams are best done; None: nothing was placed. Jobs do not go by it yet."""
+    federated: tuple[FederatedJob, ...] = ()
 
     def __post_init__(self) -> None:
         ids = [job.id for job in self.jobs] + [tree.id for tree in self.trees]
+        ids += [job.id for job in self.federated]
         queries = [job.query for job in self.jobs] + [m.query for tree in self.trees for m in tree.members]
+        split: dict[str, list[FederatedMember]] = {}
+        for job in self.federated:
+            for member in job.members:
+                split.setdefault(member.query, []).append(member)
+        queries += split
         if len(set(ids)) != len(ids) or len(set(queries)) != len(queries):
             raise InternalError("PlacedPlan: two jobs have the same id, or a query stands in two")
+        for query, members in split.items():
+            if not take_turns(members):
+                raise InternalError(f"PlacedPlan: two jobs give the same windows of {query}")
 
     def job(self, job_id: str) -> Job:
         return next(job for job in self.jobs if job.id == job_id)
 
     def plan_of(self, query: str) -> LogicalPlan:
         """The plan of a query, wherever it runs."""
-        members = (m.plan for tree in self.trees for m in tree.members if m.query == query)
-        return next((job.plan for job in self.jobs if job.query == query), None) or next(members)
+        plans = {job.query: job.plan for job in self.jobs}
+        plans |= {member.query: member.plan for tree in self.trees for member in tree.members}
+        plans |= {member.query: member.plan for job in self.federated for member in job.members}
+        return plans[query]
+
+
+GONE = -(10**15)
+"""`until` of a query that has left a split job: before all data. The members of such a job never change."""
+
+
+def take_turns(members: Sequence[FederatedMember]) -> bool:
+    """Whether each window of a query is given by at most one of these: one way to run it follows another."""
+    giving = [member for member in members if member.until != GONE]
+    spans = sorted((m.after if m.after is not None else -math.inf, _latest(m)) for m in giving)
+    return all(until <= after for (_, until), (after, _) in pairwise(spans))
+
+
+def _latest(member: FederatedMember) -> float:
+    return math.inf if member.until is None else member.until
 
 
 def shape_of(members: tuple[TreeMember, ...]) -> TreeShape:

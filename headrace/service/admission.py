@@ -17,6 +17,7 @@ from headrace.plan.placed import PlacedPlan
 from headrace.service.binding import plan_query
 from headrace.service.calibration_file import costs_of
 from headrace.service.deployment import Planner, Situation, reconcile
+from headrace.service.federated_records import live, without
 from headrace.service.keeper import closed_trees
 from headrace.service.layout import state_file
 from headrace.service.predict import NEVER
@@ -190,11 +191,13 @@ def _without(placed: PlacedPlan, query: str) -> PlacedPlan:
     for tree in placed.trees:
         members = tuple(member for member in tree.members if member.query != query)
         trees += [replace(tree, members=members)] if members else []
-    return PlacedPlan(jobs, tuple(trees))
+    left = (without(job, {query}) for job in placed.federated)
+    return PlacedPlan(jobs, tuple(trees), federated=tuple(job for job in left if live(job)))
 
 
 def _queries(placed: PlacedPlan, job: str) -> list[str]:
     of_trees = {tree.id: [member.query for member in tree.members] for tree in placed.trees}
+    of_trees |= {one.id: [member.query for member in live(one)] for one in placed.federated}
     return of_trees.get(job, [] if job == ENGINE else [job])
 
 

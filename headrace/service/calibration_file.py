@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, ValidationError
 
 from headrace.catalog.model import Project
+from headrace.cost import federation
+from headrace.cost.federation import FederationCosts
 from headrace.cost.windows import DEFAULTS, WindowCosts
 from headrace.errors import InternalError, UserError
 from headrace.runtime.files import write_whole
@@ -60,9 +64,23 @@ class Calibration(_Strict):
         return max((abs(case.error) for case in self.cases), default=0.0)
 
 
+class FederationCalibration(_Strict):
+    """What operators cost on Spark and on DuckDB on one site."""
+
+    endpoint: str
+    machine: str
+    date: str
+    headrace: str
+    seconds: NonNegativeFloat
+    cases: tuple[MeasuredCase, ...]
+    held_out: MeasuredCase
+    costs: dict[str, NonNegativeFloat]
+
+
 class _File(_Strict):
     format: int
     sites: dict[str, Calibration]
+    federation: dict[str, FederationCalibration] = Field(default_factory=dict)
 
 
 def calibration_file(project: Project) -> Path:
@@ -71,9 +89,18 @@ def calibration_file(project: Project) -> Path:
 
 def load_calibrations(project: Project) -> dict[str, Calibration]:
     """By site; empty where nothing was measured. Raises UserError for a file that is not ours."""
+    return _load(project).sites
+
+
+def load_federation(project: Project) -> dict[str, FederationCalibration]:
+    """The same for operators on both engines."""
+    return _load(project).federation
+
+
+def _load(project: Project) -> _File:
     path = calibration_file(project)
     if not path.exists():
-        return {}
+        return _File(format=_FORMAT, sites={})
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         found = _File.model_validate(data)
@@ -82,8 +109,10 @@ def load_calibrations(project: Project) -> dict[str, Calibration]:
     if found.format != _FORMAT:
         raise UserError(f"{path} has format {found.format}, this version reads {_FORMAT}", hint=_AGAIN)
     for site, calibration in found.sites.items():
-        _costs(path, site, calibration)
-    return found.sites
+        _checked(path, site, partial(WindowCosts.from_dict, calibration.costs))
+    for site, split in found.federation.items():
+        _checked(path, site, partial(FederationCosts.from_dict, split.costs))
+    return found
 
 
 def _reason(error: Exception) -> str:
@@ -93,9 +122,9 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _costs(path: Path, site: str, calibration: Calibration) -> WindowCosts:
+def _checked(path: Path, site: str, read: Callable[[], object]) -> None:
     try:
-        return WindowCosts.from_dict(calibration.costs)
+        read()
     except InternalError as error:
         detail = f"Site {site}: {error.message}."
         raise UserError(
@@ -112,10 +141,27 @@ def costs_of(project: Project, site: str) -> tuple[WindowCosts, Calibration | No
     return WindowCosts.from_dict(found.costs), found
 
 
+def federation_costs_of(project: Project, site: str) -> tuple[FederationCosts, FederationCalibration | None]:
+    """The same for operators on both engines."""
+    found = load_federation(project).get(site)
+    if found is None or found.endpoint != project.sites[site].endpoint:
+        return federation.DEFAULTS, None
+    return FederationCosts.from_dict(found.costs), found
+
+
 def save_calibration(project: Project, site: str, calibration: Calibration) -> Path:
     """Put the site's figures in the file; those of other sites stay."""
+    before = _load(project)
+    return _save(project, before.model_copy(update={"sites": {**before.sites, site: calibration}}))
+
+
+def save_federation(project: Project, site: str, calibration: FederationCalibration) -> Path:
+    before = _load(project)
+    return _save(project, before.model_copy(update={"federation": {**before.federation, site: calibration}}))
+
+
+def _save(project: Project, file: _File) -> Path:
     path = calibration_file(project)
-    sites = {**load_calibrations(project), site: calibration}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, _File(format=_FORMAT, sites=sites).model_dump_json(indent=2) + "\n")
+    write_whole(path, file.model_dump_json(indent=2) + "\n")
     return path

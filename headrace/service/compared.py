@@ -13,10 +13,12 @@ from typing import TypedDict
 from headrace.catalog.model import Project
 from headrace.cost.fit import cost
 from headrace.cost.windows import predict
+from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import streams_of
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import costs_of
 from headrace.service.estimates import expected_rate
+from headrace.service.federating_load import job_kinds
 from headrace.service.measured import Done, Usage
 from headrace.service.predict import job_work, predicted, tree_load
 from headrace.units import format_size
@@ -72,17 +74,35 @@ def compared(
     return found
 
 
-def _all(placed: PlacedPlan) -> Sequence[TreeJob | Job]:
-    return [*placed.trees, *placed.jobs]
+Unit = TreeJob | Job | FederatedJob
 
 
-def _job(project: Project, job: TreeJob | Job, done: Done, seen: Mapping[str, float]) -> JobComparison:
-    took = _by_tree(project, job, done) if isinstance(job, TreeJob) else _by_job(project, job, done)
+def _all(placed: PlacedPlan) -> Sequence[Unit]:
+    return [*placed.trees, *placed.jobs, *placed.federated]
+
+
+def _job(project: Project, job: Unit, done: Done, seen: Mapping[str, float]) -> JobComparison:
+    took = _took(project, job, done)
     measured = seen.get(job.id)
     return JobComparison(
         job=job.id,
         predicted_cpu_seconds=round(took, 2),
         measured_cpu_seconds=None if measured is None else round(measured, 2),
+    )
+
+
+def _took(project: Project, job: Unit, done: Done) -> float:
+    if isinstance(job, TreeJob):
+        return _by_tree(project, job, done)
+    return _by_job(project, job, done) if isinstance(job, Job) else _by_split(project, job, done)
+
+
+def _by_split(project: Project, job: FederatedJob, done: Done) -> float:
+    costs, _ = costs_of(project, job.site)
+    streams = {name for member in job.members for name in streams_of(member.plan)}
+    seconds = done.rows / sum(expected_rate(project.streams[name]) for name in streams)
+    return (
+        costs.plain_job + done.batches * costs.plain_batch + seconds * sum(job_kinds(project, job).values())
     )
 
 

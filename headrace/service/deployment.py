@@ -1,7 +1,8 @@
 """Which trees and jobs should run: what is deployed, brought together with what the project says now.
 
 - A deployed query that is there and unchanged keeps its place, whatever the planner would choose today.
-- A member that is gone from the project leaves its tree; a tree without members is forgotten.
+- A member that is gone from the project leaves its tree; a tree without members is forgotten. The same goes
+  for jobs that are split between engines.
 - A query that was changed is refused, unless it is started over or has never been started.
 - A query that a command has added joins a tree that runs, from an instant on. All others that have no place
   are placed among themselves, in new trees and jobs, and read their input from its beginning.
@@ -19,10 +20,20 @@ from typing import cast
 from headrace.catalog.model import Project, Query
 from headrace.errors import UserError
 from headrace.plan.data import from_data, to_data
+from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, TreeShape
 from headrace.service import binding, weaving
+from headrace.service.federated_records import job_of, live, record_of, without
 from headrace.service.fingerprints import changed_parts, query_fingerprint
-from headrace.state.records import Change, DeployedQuery, Deployment, Doomed, Edits, TreeRecord
+from headrace.state.records import (
+    Change,
+    DeployedQuery,
+    Deployment,
+    Doomed,
+    Edits,
+    FederatedRecord,
+    TreeRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,8 @@ class _Reconciling:
     jobs: list[Job] = field(default_factory=list)
     idle: list[TreeRecord] = field(default_factory=list)
     """Trees that are kept and do not run this time."""
+    federated: list[FederatedJob] = field(default_factory=list)
+    idle_federated: list[FederatedJob] = field(default_factory=list)
     rows: list[DeployedQuery] = field(default_factory=list)
     doomed: dict[str, Doomed] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
@@ -93,16 +106,18 @@ class _Reconciling:
             self._doom(Doomed(name, results=True))
         for record in self.now.deployment.trees:
             self._keep_tree(record)
+        for split in self.now.deployment.federated:
+            self._keep_federated(split)
         for row in self.now.deployment.queries:
-            if row.tree is None:
+            if row.tree is None and row.federated is None:
                 self._keep_job(row)
         self._place_others()
         return self._result()
 
     def _check_names(self) -> None:
-        for record in self.now.deployment.trees:
-            if record.id in self.now.project.queries:
-                raise UserError(f'"{record.id}" is the name of a tree', hint="Give the query another name.")
+        for name in sorted(self.now.deployment.ids & set(self.now.project.queries)):
+            kind = "tree" if name in {tree.id for tree in self.now.deployment.trees} else "job"
+            raise UserError(f'"{name}" is the name of a {kind}', hint="Give the query another name.")
 
     # -- what is deployed ---------------------------------------------------------------------------
 
@@ -152,6 +167,37 @@ class _Reconciling:
         wanted = [self.now.project.queries[member.query].site for member in members]
         return record.site if record.site in wanted else wanted[0]
 
+    def _keep_federated(self, record: FederatedRecord) -> None:
+        """A job whose queries are split: members that are gone from the project, or are started over, leave
+        it; and it goes on with the others as long as there are some."""
+        job = job_of(record)
+        rows = {row.query: row for row in self.now.deployment.queries}
+        left = {m.query for m in live(job) if not self._stays_split(m, rows.get(m.query), record.id)}
+        job = without(job, left)
+        if not live(job):
+            self._doom(Doomed(record.id))
+            return
+        names = {member.query for member in live(job)}
+        runs = bool(names & self.now.names)
+        (self.federated if runs else self.idle_federated).append(job)
+        self.rows += [row for name, row in rows.items() if name in names and row.federated == record.id]
+
+    def _stays_split(self, member: FederatedMember, row: DeployedQuery | None, job: str) -> bool:
+        """Whether it has a place in the job still. One that was changed is refused, or was never started."""
+        if row is None or row.query in self.now.fresh:
+            return False
+        project = self.now.project
+        if row.query not in project.queries:
+            self._doom(Doomed(row.query, tree=job))
+            return False
+        if row.query not in self.now.names:
+            return True
+        found = self.planner.plan_query(project, project.queries[row.query])
+        changed = changed_parts(row.fingerprint, query_fingerprint(project, found))
+        if changed:
+            self._forget_or_refuse(row, changed)
+        return not changed
+
     def _keep_job(self, row: DeployedQuery) -> None:
         """A job whose query is gone from the file keeps what it has, as long as nobody drops it."""
         dropped = {change.query for change in self.now.edits.pending if change.kind == "drop"}
@@ -181,7 +227,7 @@ class _Reconciling:
                 detail="Its checkpoint and results were made for what it was before.",
                 hint=f"Run it from the beginning with: headrace run --fresh --only {row.query}",
             )
-        self._doom(Doomed(row.query, tree=row.tree))
+        self._doom(Doomed(row.query, tree=row.tree or row.federated))
 
     def _doom(self, one: Doomed) -> None:
         before = self.doomed.get(one.name)
@@ -220,8 +266,7 @@ class _Reconciling:
         if not names:
             return
         now = self.now
-        known = (tree.id for tree in now.deployment.trees)
-        taken = {*known, *now.project.queries, *now.folders, *self.doomed}
+        taken = {*now.deployment.ids, *now.project.queries, *now.folders, *self.doomed}
         placed = self.planner.place(now.project, names, taken)
         for job in placed.jobs:
             self.jobs.append(job)
@@ -230,11 +275,18 @@ class _Reconciling:
             self.trees.append(tree)
             for member in tree.members:
                 self._deployed(member, tree.id)
+        for split in placed.federated:
+            self.federated.append(split)
+            for one in split.members:
+                self._deployed(one, None, split.id)
 
-    def _deployed(self, placed: Job | TreeMember, tree: str | None) -> None:
-        self.rows.append(DeployedQuery(placed.query, tree, query_fingerprint(self.now.project, placed)))
+    def _deployed(
+        self, placed: Job | TreeMember | FederatedMember, tree: str | None, federated: str | None = None
+    ) -> None:
+        print_ = query_fingerprint(self.now.project, placed)
+        self.rows.append(DeployedQuery(placed.query, tree, print_, federated))
         # What a query of that name has left in its folder is not the new one's.
-        if placed.query in self.now.folders and tree is not None:
+        if placed.query in self.now.folders and (tree or federated):
             self._doom(Doomed(placed.query))
 
     # -- the outcome --------------------------------------------------------------------------------
@@ -248,9 +300,10 @@ class _Reconciling:
         ids = [*(i for i in known if i in running or i in idle), *(i for i in running if i not in known)]
         records = tuple({**idle, **running}[i] for i in ids)
         before = {one.name for one in self.now.deployment.doomed}
+        split = tuple(map(record_of, (*self.idle_federated, *self.federated)))
         return Wanted(
-            Deployment(records, tuple(self.rows), tuple(self.doomed.values())),
-            PlacedPlan(tuple(jobs), tuple(self.trees)),
+            Deployment(records, tuple(self.rows), tuple(self.doomed.values()), split),
+            PlacedPlan(tuple(jobs), tuple(self.trees), federated=tuple(self.federated)),
             frozenset(self.new),
             self._applied(),
             self.now.fresh | (set(self.doomed) - before),
@@ -258,7 +311,7 @@ class _Reconciling:
         )
 
     def _applied(self) -> dict[int, str | None]:
-        place = {row.query: row.tree for row in self.rows}
+        place = {row.query: row.tree or row.federated for row in self.rows}
         return {
             change.id: place.get(change.query)
             for change in self.now.edits.pending
@@ -272,6 +325,10 @@ class _Reconciling:
             others = [m.query for m in tree.members if m.query not in self.now.names and m.query not in asked]
             if others:
                 notes.append(f"{tree.id} also runs {', '.join(others)}: a tree cannot leave a member behind")
+        for job in self.federated:
+            others = [m.query for m in live(job) if m.query not in self.now.names and m.query not in asked]
+            if others:
+                notes.append(f"{job.id} also runs {', '.join(others)}, which are in the same job")
         return notes
 
 

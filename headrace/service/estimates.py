@@ -14,6 +14,7 @@ from headrace.plan.types import INTEGERS, DataType
 GUESS = 100
 """Different values of a column of which nothing is known."""
 _MOST = 1e15
+_MICROS = 1_000_000
 _RANGE, _LIKE, _NULL, _OTHER = 1 / 3, 1 / 10, 1 / 20, 1 / 3
 _PLUGS = ("houses", "households", "plugs")
 
@@ -26,6 +27,12 @@ def expected_rate(stream: Stream) -> float:
     if isinstance(stream.source, RateSource) and "rate" not in stream.model_fields_set:
         return float(stream.source.rows_per_second)
     return stream.rate
+
+
+def batches_per_second(project: Project) -> float:
+    """Where there is no trigger, batches follow each other as fast as they go; one a second is assumed."""
+    trigger = project.planner.trigger
+    return _MICROS / trigger if trigger else 1.0
 
 
 def distinct_of(project: Project, stream: str) -> Distinct:

@@ -13,6 +13,7 @@ from headrace.plan.shared import SharedPlan, Tree, format_rows, format_shared, f
 from headrace.plan.steps import diff
 from headrace.plan.text import format_aggregate, format_expr, format_plan, plan_lines
 from headrace.service.binding import bind, plan_query
+from headrace.service.federation_data import FederationData, members_as_jobs, split_of, split_steps
 from headrace.service.layout import results_folder
 from headrace.service.placing import place_joins
 from headrace.service.placing_data import PlacementData, placement_data, query_lines
@@ -44,6 +45,9 @@ class JobData(TypedDict):
     results: str
     plan: list[LineData]
     text: str
+    federation: NotRequired[FederationData]
+    """How it is split between engines, or why not: only where the project wants it."""
+    not_split: NotRequired[str]
 
 
 class MemberData(TypedDict):
@@ -126,9 +130,9 @@ class Explanation(JobData):
 class PlanData(TypedDict):
     project: str
     steps: list[str]
-    """Trees first, then jobs."""
+    """Trees first, then jobs that are split between engines, then the others."""
     jobs: list[JobData]
-    """Of the queries that are in no tree."""
+    """Of the queries that are in no tree; `federation` says which of them are split."""
     sharing: SharingData
     placement: NotRequired[PlacementData]
     """Where streams are best joined; only where there are several sites and joins."""
@@ -141,7 +145,7 @@ def explain_query(project: Project, name: str) -> Explanation:
     shared = share(project, skip_wrong=True)
     everything = placed(project, shared)
     return Explanation(
-        **job_data(project, _runs_as(project, everything, name)),
+        **job_data(project, _runs_as(project, everything, name), everything),
         sql=query.sql,
         sharing=query_sharing(project, shared, everything, name),
         before=lines_data(bound),
@@ -163,7 +167,8 @@ def _runs_as(project: Project, everything: PlacedPlan, name: str) -> Job:
         for member in tree.members:
             if member.query == name:
                 return Job(tree.id, name, tree.site, member.plan)
-    return plan_query(project, project.queries[name])
+    split = (job for job in members_as_jobs(everything) if job.query == name)
+    return next(split, None) or plan_query(project, project.queries[name])
 
 
 def explain_plan(project: Project, only: Sequence[str] = (), planner: str | None = None) -> PlanData:
@@ -173,8 +178,12 @@ def explain_plan(project: Project, only: Sequence[str] = (), planner: str | None
     everything = placed(project, shared)
     data = PlanData(
         project=project.name,
-        steps=[*map(_tree_step, everything.trees), *map(str, diff(PlacedPlan(()), _jobs(everything)))],
-        jobs=[job_data(project, job) for job in everything.jobs],
+        steps=[
+            *map(_tree_step, everything.trees),
+            *split_steps(everything),
+            *map(str, diff(PlacedPlan(()), _jobs(everything))),
+        ],
+        jobs=[job_data(project, job, everything) for job in (*members_as_jobs(everything), *everything.jobs)],
         sharing=sharing_data(project, shared, everything),
     )
     found = place_joins(project, everything, planner)
@@ -224,8 +233,17 @@ def query_sharing(project: Project, plan: SharedPlan, everything: PlacedPlan, na
         partials_shared=0,
         partials_with=[],
         reason=reason,
-        lines=[f"not shared: {reason}", "it runs as a job of its own"],
+        lines=[f"not shared: {reason}", _alone(everything, name)],
     )
+
+
+def _alone(everything: PlacedPlan, name: str) -> str:
+    for job in everything.federated:
+        others = [member.query for member in job.members if member.query != name]
+        if len(others) < len(job.members):
+            shared = f" with {_some(others, 8)}: rows that several of them want travel once" if others else ""
+            return f"it runs in {job.id}{shared}"
+    return "it runs as a job of its own"
 
 
 def _in_tree(project: Project, job: TreeJob, tree: Tree, name: str) -> QuerySharing:
@@ -338,9 +356,10 @@ def _sink(project: Project, name: str) -> tuple[str, str]:
     return query.sink.kind.value, str(results_folder(project, query)) if files else ""
 
 
-def job_data(project: Project, job: Job) -> JobData:
+def job_data(project: Project, job: Job, everything: PlacedPlan | None = None) -> JobData:
+    """`everything` says where it is split; None: nothing is."""
     sink, results = _sink(project, job.query)
-    return JobData(
+    data = JobData(
         job=job.id,
         query=job.query,
         site=job.site,
@@ -352,6 +371,12 @@ def job_data(project: Project, job: Job) -> JobData:
         plan=lines_data(job.plan),
         text=format_plan(job.plan),
     )
+    split = None if everything is None else split_of(project, job, everything)
+    if isinstance(split, str):
+        data["not_split"] = split
+    elif split is not None:
+        data["federation"] = split
+    return data
 
 
 def lines_data(plan: LogicalPlan) -> list[LineData]:

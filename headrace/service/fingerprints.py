@@ -10,6 +10,7 @@ import os
 
 from headrace.catalog.model import FileSource, GeneratorSource, Project, Query, Stream, Table
 from headrace.ids import fingerprint
+from headrace.plan.federated import FederatedMember
 from headrace.plan.logical import streams_of, tables_of
 from headrace.plan.placed import Job, TreeMember
 from headrace.service.layout import results_folder, writes_files
@@ -17,7 +18,7 @@ from headrace.service.layout import results_folder, writes_files
 _PARTS = ("plan", "input", "sink")
 
 
-def query_fingerprint(project: Project, placed: Job | TreeMember) -> str:
+def query_fingerprint(project: Project, placed: Job | TreeMember | FederatedMember) -> str:
     """Three parts, so that a message can say which of them has changed."""
     plan, query = placed.plan, project.queries[placed.query]
     streams = [_stream_text(project, project.streams[name]) for name in sorted(streams_of(plan))]

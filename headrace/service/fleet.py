@@ -1,7 +1,8 @@
 """The jobs and trees of one run: started, watched, stopped, and what was seen of them written down.
 
-A unit is what the executor starts and stops at once: a job, or a tree. What is seen and shown is one row for
-each query, whichever unit answers it. A unit that fails ends alone.
+A unit is what the executor starts and stops at once: a job, a tree, or queries that are split over engines.
+What is seen and shown is one row for each query, whichever unit answers it; where one split takes over from
+another, the newer one. A unit that fails ends alone.
 
     waiting -> started -> [executor's JobState ...] -> ended
 """
@@ -13,22 +14,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from headrace.catalog.model import Project
-from headrace.errors import HeadraceError, UserError
+from headrace.errors import HeadraceError, InternalError, UserError
+from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
 from headrace.runtime.executor import ENDED, Executor, JobContext, JobState, Progress
+from headrace.service.federated_records import giving, live
 from headrace.service.fingerprints import query_fingerprint
 from headrace.service.folders import make_folders
-from headrace.service.layout import query_context, tree_context, writes_files
+from headrace.service.layout import gone_context, query_context, tree_context, writes_files
 from headrace.service.moments import Clock, timestamp
 from headrace.state.store import Desired, Seen, Store
 
 _STOP_AT_ONCE = 8
 
-Unit = Job | TreeJob
+Unit = Job | TreeJob | FederatedJob
 
 
-def parts(unit: Unit) -> tuple[Job | TreeMember, ...]:
+def parts(unit: Unit) -> tuple[Job | TreeMember | FederatedMember, ...]:
     """The queries that a unit answers."""
+    if isinstance(unit, FederatedJob):
+        return live(unit)
     return unit.members if isinstance(unit, TreeJob) else (unit,)
 
 
@@ -39,7 +44,9 @@ def queries(unit: Unit) -> tuple[str, ...]:
 def units_of(placed: PlacedPlan, order: Iterable[str]) -> list[Unit]:
     """Jobs and trees in the order of the first query of each."""
     rank = {name: number for number, name in enumerate(order)}
-    units: list[Unit] = [*placed.jobs, *placed.trees]
+    # Of a query in two split jobs, the one that others take over from comes first.
+    split = sorted(placed.federated, key=lambda job: max(m.after or 0 for m in job.members))
+    units: list[Unit] = [*placed.jobs, *placed.trees, *split]
     return sorted(units, key=lambda unit: min(rank[name] for name in queries(unit)))
 
 
@@ -121,10 +128,15 @@ class Fleet:
             make_folders(context, results=writes_files(project.queries[name]))
         if isinstance(unit, Job):
             self._executor.start(unit, contexts[unit.query], drain=drain)
-        else:
-            own: JobContext = tree_context(project, unit, master)
-            make_folders(own, results=False)
+            return
+        own: JobContext = tree_context(project, unit, master)
+        make_folders(own, results=False)
+        if isinstance(unit, TreeJob):
             self._executor.start_tree(unit, own, contexts, drain=drain)
+        else:
+            left = [m.query for m in unit.members if m.query not in contexts]
+            contexts |= {name: gone_context(project, unit, name, master) for name in left}
+            self._executor.start_federated(unit, own, contexts, drain=drain)
 
     # -- watching ---------------------------------------------------------------------------------
 
@@ -136,11 +148,18 @@ class Fleet:
         progress = self._executor.progress(unit_id)
         self.states[unit_id] = progress
         unit = self.units[unit_id]
-        return [progress] if isinstance(unit, Job) else [self._executor.progress(q) for q in queries(unit)]
+        if isinstance(unit, Job):
+            return [progress]
+        return [self._executor.progress(name) for name in self._shown(unit)]
+
+    def _shown(self, unit: TreeJob | FederatedJob) -> list[str]:
+        """The queries that are seen as they are in this unit."""
+        return [name for name in queries(unit) if self.unit_of(name) == unit]
 
     def _note_all(self, unit: Unit, progress: Progress) -> None:
         self.states[unit.id] = progress
-        self._note([replace(progress, job=name) for name in queries(unit)])
+        names = self._shown(unit) if isinstance(unit, FederatedJob) else queries(unit)
+        self._note([replace(progress, job=name) for name in names])
 
     def _note(self, found: list[Progress]) -> None:
         """Remember what was seen; the store is written only when something changed."""
@@ -185,7 +204,26 @@ class Fleet:
             self.waiting.remove(unit_id)
 
     def unit_of(self, query: str) -> Unit | None:
-        return next((unit for unit in self.units.values() if query in queries(unit)), None)
+        """The unit that answers it; of several, the one that gives the newest windows."""
+        found = [unit for unit in self.units.values() if query in queries(unit)]
+        split = giving([unit for unit in found if isinstance(unit, FederatedJob)], query)
+        return split[-1] if split else next(iter(found), None)
+
+    # -- one split takes over from another ---------------------------------------------------------
+
+    def seen_until(self, unit_id: str) -> int | None:
+        return self._executor.seen_until(unit_id)
+
+    def bound(self, job: FederatedJob, queries_: Iterable[str], until: int) -> bool:
+        """Let these give no window that ends later; False where one may have been given already. `job` is
+        what the unit is from now on."""
+        try:
+            for name in queries_:
+                self._executor.set_until(job.id, name, until)
+        except InternalError:
+            return False
+        self.units[job.id] = job
+        return True
 
 
 def _seen(progress: Progress) -> Seen:

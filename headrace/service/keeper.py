@@ -6,13 +6,15 @@ after a kill at any moment the next run finds either the old deployment or the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from headrace.catalog.model import Project
 from headrace.errors import HeadraceError, UserError
+from headrace.plan.federated import Engine, FederatedJob
 from headrace.plan.placed import PlacedPlan
 from headrace.service.deployment import Planner, Situation, Wanted, reconcile
+from headrace.service.federated_records import bounded, federated_id, giving, job_of, live, record_of, without
 from headrace.service.folders import check_orphans, check_unused, finish_removal, remove_folders, remove_state
 from headrace.service.layout import job_folder, jobs_folder, query_context, writes_files
 from headrace.service.moments import Clock, timestamp
@@ -24,6 +26,7 @@ from headrace.state.store import Store
 _CLOSED = frozenset({"draining", "finished", "failed"})
 """A tree that was last seen so may have closed its streams; a new query had better not join it."""
 
+Engines = tuple[Engine, ...]
 OnPlan = Callable[[Project, PlacedPlan], None]
 """Called with what will run, before it is written down: makes the data that it reads."""
 
@@ -88,13 +91,16 @@ class Keeper:
             context = query_context(self.project, row.query, query.site)
             if not writes_files(query):
                 continue
-            if row.tree is None:
+            # Of a query that is handed over, the job that gives its earliest windows: the other may be new.
+            split = giving(map(job_of, wanted.deployment.federated), row.query)
+            place = split[0].id if split else row.tree
+            if place is None:
                 finish_removal(context, results=True)
                 check_orphans(context)
             elif row.query in wanted.new:
                 check_unused(context)
             else:
-                check_orphans(context, job_folder(self.project, row.tree))
+                check_orphans(context, job_folder(self.project, place))
 
     def _write(self, wanted: Wanted, edits: Edits) -> bool:
         self._on_plan(self.project, wanted.placed)
@@ -171,12 +177,49 @@ class Keeper:
         trees = tuple(tree for tree in self.deployment.trees if tree.id in used)
         gone = [Doomed(tree.id) for tree in self.deployment.trees if tree.id not in used]
         doomed = {one.name: one for one in self.deployment.doomed}
+        split = [without(job_of(record), names) for record in self.deployment.federated]
+        gone += [Doomed(job.id) for job in split if not live(job)]
         doomed |= {one.name: one for one in (*gone, *(Doomed(r.query, tree=r.tree) for r in left))}
-        deployment = Deployment(trees, rows, tuple(doomed.values()))
+        kept_split = tuple(record_of(job) for job in split if live(job))
+        deployment = Deployment(trees, rows, tuple(doomed.values()), kept_split)
         self._refuse(changes, reason, deployment)
         self.deployment = deployment
         kept = {name: query for name, query in self.project.queries.items() if name not in names}
         self.project = self.project.model_copy(update={"queries": kept})
+
+    # -- one split takes over from another ----------------------------------------------------------
+
+    def hand_over(
+        self, old: FederatedJob, engines: Mapping[str, Engines], at: int, instead: FederatedJob | None = None
+    ) -> tuple[FederatedJob, FederatedJob] | None:
+        """Write down that these queries are given by another job from that window end on: what the old job is
+        now, and the new one. `instead` was to be the new one, and was never started. None: a command came
+        in between."""
+        bound = bounded(old, set(engines), at)
+        moved = (m for m in bound.members if m.query in engines)
+        members = tuple(replace(m, engines=engines[m.query], after=at, until=None) for m in moved)
+        taken = {*self.deployment.ids, *self.project.queries, *self._folders()}
+        job = FederatedJob("", old.site, members)
+        job = replace(job, id=federated_id(job, taken))
+        rows = tuple(
+            replace(row, federated=job.id) if row.query in engines else row for row in self.deployment.queries
+        )
+        others = [r for r in self.deployment.federated if instead is None or r.id != instead.id]
+        kept = tuple(record_of(bound) if record.id == old.id else record for record in others)
+        deployment = replace(self.deployment, queries=rows, federated=(*kept, record_of(job)))
+        return (bound, job) if self._redeploy(deployment) else None
+
+    def retire(self, job: FederatedJob) -> bool:
+        """Forget a job whose windows are all given, and by whom the later ones are given is known."""
+        kept = tuple(record for record in self.deployment.federated if record.id != job.id)
+        doomed = (*self.deployment.doomed, Doomed(job.id))
+        return self._redeploy(replace(self.deployment, federated=kept, doomed=doomed))
+
+    def _redeploy(self, deployment: Deployment) -> bool:
+        done = self._store.deploy(deployment, self._store.edits())
+        if done:
+            self.deployment = deployment
+        return done
 
     # -- folders that belong to nothing -------------------------------------------------------------
 
@@ -186,8 +229,7 @@ class Keeper:
     def _ready(self, one: Doomed) -> bool:
         """Whether nothing holds it back. What has a place again must be gone before that is started."""
         again = self.deployment.place(one.name) is not None
-        trees = {tree.id for tree in self.deployment.trees}
-        return one.results or again or one.tree not in trees
+        return one.results or again or one.tree not in self.deployment.ids
 
     def remove(self, ready: Callable[[Doomed], bool]) -> None:
         going = [one for one in self.deployment.doomed if ready(one)]

@@ -5,7 +5,7 @@
 <root>/.headrace/run.lock             held by the one `headrace run` of this project
 <root>/.headrace/data/<stream>/       rows of a generator stream
 <root>/.headrace/jobs/<job>/          a job's checkpoint and staged output, or a tree's
-<root>/.headrace/jobs/<query>/        what a member of a tree keeps for itself
+<root>/.headrace/jobs/<query>/        what a member of a tree or of a split job keeps for itself
 <root>/results/<query>/               published results, unless the sink names another folder
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.catalog.model import FileSource, Format, GeneratorSource, Project, Query, Sink, SinkKind, Stream
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import JobContext
 
@@ -78,10 +79,16 @@ def query_context(project: Project, name: str, site: str, master: str | None = N
     return _context(project, name, site, master, query.sink, results_folder(project, query))
 
 
-def tree_context(project: Project, tree: TreeJob, master: str | None = None) -> JobContext:
-    """The tree's own: it has a folder, and no sink; each member has."""
+def tree_context(project: Project, tree: TreeJob | FederatedJob, master: str | None = None) -> JobContext:
+    """The own one of a tree or of a split job: it has a folder, and no sink; each member has."""
     results = job_folder(project, tree.id) / "results"
     return _context(project, tree.id, tree.site, master, Sink(), results)
+
+
+def gone_context(project: Project, job: FederatedJob, name: str, master: str | None = None) -> JobContext:
+    """Of a query that has left a split job, and may be no longer in the project: nothing is given there."""
+    folder = job_folder(project, job.id) / "gone" / name
+    return _context(project, f"{job.id}/gone/{name}", job.site, master, Sink(), folder / "results")
 
 
 def _context(

@@ -21,6 +21,7 @@ from headrace.rewrite.push_filters import push_filters
 from headrace.service.binding import bind
 
 OFF = "sharing is off in the project file"
+NAMES_ENGINE = "it names an engine in the project file, and a tree has an engine of its own"
 AS_BOUND = "rewriting is off in the project file, and a tree needs the normal form of its queries"
 
 
@@ -33,6 +34,8 @@ def normal_form(plan: LogicalPlan) -> LogicalPlan:
 def member_of(project: Project, query: Query) -> TreeMember | str:
     """A query as a member of a tree, or why it can be in none. Raises UserError where it does not bind."""
     bound = bind(project, query)
+    if query.engine is not None or query.engines is not None:
+        return NAMES_ENGINE
     if not project.planner.sharing:
         return OFF
     if not project.planner.rewrite:

@@ -12,7 +12,8 @@ from html import escape
 from itertools import pairwise
 
 from headrace.service.explain import JobData, SharedTreeData
-from headrace.service.layers import Layout, Node, Place, lay_out
+from headrace.service.federation_data import FederationData
+from headrace.service.layers import Node, Place, lay_out
 from headrace.service.sharing_picture import Frame, tree_frames
 
 _BOX = 264
@@ -35,6 +36,12 @@ _COLOURS = {
     "WindowJoin": ("#f1eafa", "#6a3ca0"),
     "Sink": ("#24323f", "#24323f"),
 }
+_ENGINES = {
+    "spark": ("#e9f0fa", "#2b5fa5"),
+    "duckdb": ("#fff3c4", "#a67c00"),
+    "spark+duckdb": ("#eef3dc", "#5f7d2a"),
+}
+_TRANSFER = "#c2410c"
 _STYLE = (
     "text{font-family:'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:11px;fill:#22272e}"
     ".op{font-weight:bold;font-size:12px}.light text{fill:#fff}"
@@ -96,16 +103,22 @@ def _shelves(frames: Sequence[Frame], top: int = _MARGIN) -> tuple[list[tuple[Fr
 
 def _job(job: JobData) -> Frame:
     texts = _texts(job)
-    layout = lay_out(_nodes(job, texts))
+    nodes = _nodes(job, texts)
+    layout = lay_out(nodes)
     title = f"{job['query']} on {job['site']}"
+    split = job.get("federation")
+    if split is not None:
+        title += f", split: C_b {split['chosen']['bottleneck']:.2g}, C_u {split['chosen']['utilisation']:.2g}"
     width = int(max(layout.width, 9 * len(title))) + 2 * _MARGIN
     height = int(layout.height) + _TITLE + _MARGIN
     head = (
         f'<rect width="{width}" height="{height}" rx="8" fill="none" stroke="#d8dce2"/>'
         f'<text class="title" x="{_MARGIN}" y="25">{escape(title)}</text>'
     )
-    inner = _arrows(layout) + "".join(
-        _box(name, *texts[name], place) for name, place in layout.places.items()
+    engines = {} if split is None else split["engines"]
+    arrows = zip(layout.arrows, _crossings(nodes, split), strict=True)
+    inner = "".join(_arrow(chain, text) for chain, text in arrows) + "".join(
+        _box(name, *texts[name], place, engines.get(name)) for name, place in layout.places.items()
     )
     return Frame(f'{head}<g transform="translate({_MARGIN},{_TITLE})">{inner}</g>', width, height)
 
@@ -133,11 +146,34 @@ def _wrap(text: str) -> list[str]:
     return lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], "..."]
 
 
-def _arrows(layout: Layout) -> str:
-    return "".join(
-        f'<path d="{_way(chain)}" fill="none" stroke="#6b7480" stroke-width="1.4" marker-end="url(#tip)"/>'
-        for chain in layout.arrows
+def _crossings(nodes: Sequence[Node], split: FederationData | None) -> list[str | None]:
+    """What is written beside each arrow that leads from one engine to the other; None: it does not."""
+    if split is None:
+        return [None for node in nodes for _ in node.inputs]
+    engines, rates = split["engines"], split["rows_per_second"]
+    # What a job on Spark gives is in the sink already; DuckDB's results have to be brought there.
+    at = {**engines, "sink": "spark"}
+    return [
+        f"{rates[name]:,.4g} rows/s" if name in engines and engines[name] != at.get(node.id) else None
+        for node in nodes
+        for name in node.inputs
+    ]
+
+
+def _arrow(chain: tuple[Place, ...], text: str | None) -> str:
+    colour, width = ("#6b7480", 1.4) if text is None else (_TRANSFER, 1.8)
+    path = (
+        f'<path d="{_way(chain)}" fill="none" stroke="{colour}" stroke-width="{width}" '
+        'marker-end="url(#tip)"/>'
     )
+    if text is None:
+        return path
+    # On the side that the arrow does not come from.
+    from_right = chain[-2].middle > chain[-1].middle + 1
+    x, y = chain[-1].middle + (-12 if from_right else 12), chain[-1].y - 10
+    anchor = "end" if from_right else "start"
+    style = f"fill:{_TRANSFER};font-weight:bold;text-anchor:{anchor}"
+    return f'{path}<text x="{x:.1f}" y="{y:.1f}" style="{style}">{text}</text>'
 
 
 def _way(chain: tuple[Place, ...]) -> str:
@@ -154,10 +190,11 @@ def _way(chain: tuple[Place, ...]) -> str:
     return path
 
 
-def _box(name: str, operator: str, lines: list[str], place: Place) -> str:
-    fill, edge = _COLOURS.get(operator, ("#ffffff", "#63636e"))
+def _box(name: str, operator: str, lines: list[str], place: Place, engine: str | None) -> str:
+    fill, edge = _ENGINES.get(engine or "") or _COLOURS.get(operator, ("#ffffff", "#63636e"))
     light = ' class="light"' if operator == "Sink" else ""
     head = operator if operator == "Sink" else f"{operator} {name}"
+    head += "" if engine is None else f" · {engine}"
     x, y = place.x + 10, place.y + 19
     texts = [f'<text class="op" x="{x:.1f}" y="{y:.1f}">{escape(head)}</text>']
     for number, line in enumerate(lines, start=1):

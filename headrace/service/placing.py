@@ -24,7 +24,7 @@ from headrace.service.estimates import expected_rate
 from headrace.service.placing_flows import Flows, Paths, flows_of
 from headrace.service.placing_names import name_all
 from headrace.service.placing_network import placed_network
-from headrace.service.placing_part import ONE_STREAM, JoinPart, join_part
+from headrace.service.placing_part import ONE_STREAM, SPLIT, JoinPart, join_part
 from headrace.service.placing_problem import NO_LINKS, Placeable, network_of, placeable, scan_of, width_of
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def _parts(
     prepared = _prepared(network)
     parts: dict[str, JoinPart] = {}
     reasons = {member.query: ONE_STREAM for tree in everything.trees for member in tree.members}
+    reasons |= {member.query: SPLIT for job in everything.federated for member in job.members}
     for name, plan in ((job.query, job.plan) for job in everything.jobs):
         part = join_part(plan)
         lost = part if isinstance(part, str) else _unreached(project, prepared, name, part)
@@ -161,6 +162,10 @@ def _whole(
         queries = tuple(member.query for member in tree.members)
         plans = [member.plan for member in tree.members]
         found.append(Whole(tree.id, queries, tree.site, ONE_STREAM, bring.all(plans, tree.site)))
+    for split in everything.federated:
+        queries = tuple(member.query for member in split.members)
+        plans = [member.plan for member in split.members]
+        found.append(Whole(split.id, queries, split.site, SPLIT, bring.all(plans, split.site)))
     for job in everything.jobs:
         if job.query in reasons:
             brought = bring.all([job.plan], job.site)

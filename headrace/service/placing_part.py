@@ -35,6 +35,7 @@ from headrace.plan.text import format_expr
 Items = tuple[tuple[str, Expr], ...]
 Leaf = StreamScan | TableJoin
 ONE_STREAM = "it reads one stream"
+SPLIT = "it is split between engines on one site"
 JOINS_WINDOWS = "it joins windows with each other, and only joins of streams are spread over sites"
 TABLE_BETWEEN = "it joins a static table between two joins of streams"
 THREE_STREAMS = "one of its conditions is about more than two streams"

@@ -10,10 +10,13 @@ from typing import TypedDict
 
 from headrace.catalog.model import Project
 from headrace.cost.windows import QueryLoad, TreeLoad, WindowCosts, plain_work, predict
+from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import Aggregate, LogicalPlan, Window, nodes, streams_of
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import Calibration, costs_of
-from headrace.service.estimates import distinct_of, expected_rate, groups
+from headrace.service.estimates import batches_per_second, distinct_of, expected_rate, groups
+from headrace.service.federated_records import live
+from headrace.service.federating_load import job_kinds, kept_bytes
 from headrace.service.loads import Loads
 from headrace.units import format_size
 
@@ -23,7 +26,7 @@ NEVER = "never calibrated, so these are another machine's figures: headrace cali
 
 
 class JobPrediction(TypedDict):
-    """One tree, or one query on its own."""
+    """One tree, one query on its own, or queries that are split between engines."""
 
     job: str
     site: str
@@ -60,6 +63,7 @@ class Prediction(TypedDict):
 def predicted(project: Project, placed: PlacedPlan) -> Prediction:
     """Every job and every site. Raises UserError for a calibration file that cannot be read."""
     jobs = [_of_tree(project, tree) for tree in placed.trees]
+    jobs += [_of_split(project, job) for job in placed.federated]
     jobs += [_of_job(project, job) for job in placed.jobs]
     sites = list(dict.fromkeys(job["site"] for job in jobs))
     return Prediction(jobs=jobs, sites=[_of_site(project, site, jobs) for site in sites])
@@ -83,6 +87,23 @@ def tree_load(project: Project, tree: TreeJob, costs: WindowCosts) -> TreeLoad:
     return Loads(project, tree.site, tree.members, costs).load(tree.members)
 
 
+def _of_split(project: Project, job: FederatedJob) -> JobPrediction:
+    """What its operators take, and its micro-batches, priced as those of a query on its own."""
+    costs, _ = costs_of(project, job.site)
+    parts = job_kinds(project, job)
+    parts["plain_batch"] = batches_per_second(project) * costs.plain_batch
+    kept = kept_bytes(project, job)
+    return JobPrediction(
+        job=job.id,
+        site=job.site,
+        queries=[member.query for member in live(job)],
+        cpu=sum(parts.values()),
+        memory=kept,
+        state=kept,
+        parts=parts,
+    )
+
+
 def _of_job(project: Project, job: Job) -> JobPrediction:
     costs, _ = costs_of(project, job.site)
     prices = costs.to_dict()
@@ -98,12 +119,6 @@ def _of_job(project: Project, job: Job) -> JobPrediction:
         state=None,
         parts=parts,
     )
-
-
-def batches_per_second(project: Project) -> float:
-    """Where there is no trigger, batches follow each other as fast as they go; one a second is assumed."""
-    trigger = project.planner.trigger
-    return _MICROS / trigger if trigger else 1.0
 
 
 def job_work(project: Project, job: Job, batches: float) -> dict[str, float]:

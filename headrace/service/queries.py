@@ -26,7 +26,7 @@ class QueryData(TypedDict):
     error: str
     updated: str | None
     tree: str | None
-    """None: a job of its own, or no place yet."""
+    """Or the split job that it is in. None: a job of its own, or no place yet."""
     valid_from: str | None
     """It gives the windows that start then or later. None: all of them."""
     by: str
@@ -74,7 +74,7 @@ def _data(
         watermark=record.watermark if record else None,
         error=record.error if record else "",
         updated=record.updated if record else None,
-        tree=None if place is None else place.tree,
+        tree=None if place is None else place.tree or place.federated,
         valid_from=None if valid_from is None else format_instant(valid_from),
         by="command" if name in {added.name for added in edits.added} else "file",
         pending=any(change.query == name for change in edits.pending),

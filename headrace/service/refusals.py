@@ -8,6 +8,7 @@ from headrace.catalog.model import Project, RateSource, SinkKind
 from headrace.errors import NotSupported, UserError
 from headrace.plan.logical import LogicalPlan, streams_of
 from headrace.plan.placed import PlacedPlan
+from headrace.service.federated_records import live
 from headrace.service.folders import check_owner, check_results
 from headrace.service.layout import query_context, writes_files
 
@@ -17,8 +18,9 @@ Plans = Mapping[str, LogicalPlan]
 
 def plans_of(placed: PlacedPlan) -> dict[str, LogicalPlan]:
     """Of every query, wherever it runs."""
-    jobs = {job.query: job.plan for job in placed.jobs}
-    return jobs | {member.query: member.plan for tree in placed.trees for member in tree.members}
+    plans = {job.query: job.plan for job in placed.jobs}
+    plans |= {member.query: member.plan for tree in placed.trees for member in tree.members}
+    return plans | {member.query: member.plan for job in placed.federated for member in live(job)}
 
 
 def refuse_results(project: Project, plans: Plans) -> None:

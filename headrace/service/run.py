@@ -12,15 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headrace.catalog.model import Project
+from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.runtime.executor import Executor, JobState, Progress
 from headrace.service.compared import SiteComparison
 from headrace.service.deployment import Planner
-from headrace.service.fleet import Fleet, Start, parts, queries, units_of
+from headrace.service.fleet import Fleet, Start, Unit, parts, queries, units_of
 from headrace.service.keeper import Keeper, OnPlan
 from headrace.service.layout import FILE_SINKS
 from headrace.service.moments import Clock
+from headrace.service.rechoosing import Rules
+from headrace.service.switching import Switching
 from headrace.service.taking import Taking
 from headrace.state.store import Store
 
@@ -39,6 +42,7 @@ class Watched:
     site: str
     progress: Progress | None
     tree: str | None = None
+    """The tree or split job that answers it; None: a job of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,8 @@ class Hooks:
     note: Callable[[str], None] = lambda _: None
     on_plan: OnPlan = lambda project, placed: None
     planner: Planner = field(default_factory=Planner)
+    rules: Rules = field(default_factory=Rules)
+    """When splits are chosen again."""
 
 
 class Runner:
@@ -134,10 +140,11 @@ class Runner:
         fleet = Fleet(executor, self._store, self._clock, how, self._show)
         self._fleet = fleet
         taking = Taking(self._keeper, fleet, self._store, self._clock, self._note)
-        for unit in units_of(self._placed, self._keeper.project.queries):
+        switching = Switching(self._keeper, fleet, self._clock, self._note, self._hooks.rules)
+        for unit in switching.prepare(units_of(self._placed, self._keeper.project.queries)):
             fleet.enlist(unit)
         try:
-            self._loop(fleet, taking)
+            self._loop(fleet, taking, switching)
             taking.settle()
             interrupted = self._stop and fleet.unfinished()
             fleet.stop(fleet.alive())
@@ -148,15 +155,16 @@ class Runner:
         drained, refused = self._options.drain, len(fleet.refused)
         return Outcome(last, failures, interrupted, drained, refused, tuple(self._notes))
 
-    def _loop(self, fleet: Fleet, taking: Taking) -> None:
-        while not self._stop and fleet.unfinished():
+    def _loop(self, fleet: Fleet, taking: Taking, switching: Switching) -> None:
+        while not self._stop and (fleet.unfinished() or switching.busy):
             self._start_some(fleet, taking)
-            if not self._options.drain:
+            if not (self._options.drain or switching.busy):
                 taking.take()
             fleet.observe()
+            switching.look(taking.start, anew=not self._options.drain)
             taking.settle()
             self._show()
-            if fleet.unfinished() and not self._stop:
+            if (fleet.unfinished() or switching.busy) and not self._stop:
                 self._sleep(_HURRY_SECONDS if taking.busy else POLL_SECONDS)
 
     def _start_some(self, fleet: Fleet, taking: Taking) -> None:
@@ -169,19 +177,23 @@ class Runner:
         fleet = self._fleet
         if fleet is None:
             return Snapshot((), 0.0)
-        units = {name: unit for unit in fleet.units.values() for name in queries(unit)}
-        order = [name for name in self._keeper.project.queries if name in units]
-        jobs = (
-            Watched(name, unit.site, fleet.seen.get(name), unit.id if isinstance(unit, TreeJob) else None)
-            for name, unit in ((name, units[name]) for name in order)
-        )
-        return Snapshot(tuple(jobs), (self._clock() - self._began).total_seconds())
+        names = {name for unit in fleet.units.values() for name in queries(unit)}
+        order = [name for name in self._keeper.project.queries if name in names]
+        units = [(name, fleet.unit_of(name)) for name in order]
+        jobs = tuple(self._watched(fleet, name, unit) for name, unit in units if unit is not None)
+        return Snapshot(jobs, (self._clock() - self._began).total_seconds())
+
+    @staticmethod
+    def _watched(fleet: Fleet, name: str, unit: Unit) -> Watched:
+        together = None if isinstance(unit, Job) else unit.id
+        return Watched(name, unit.site, fleet.seen.get(name), together)
 
     def deployed(self) -> PlacedPlan:
         """What runs now, with the queries that came and without those that went."""
         units = [] if self._fleet is None else list(self._fleet.units.values())
         jobs = tuple(unit for unit in units if isinstance(unit, Job))
-        return PlacedPlan(jobs, tuple(unit for unit in units if isinstance(unit, TreeJob)))
+        trees = tuple(unit for unit in units if isinstance(unit, TreeJob))
+        return PlacedPlan(jobs, trees, federated=tuple(u for u in units if isinstance(u, FederatedJob)))
 
     def plan_of(self, query: str) -> LogicalPlan:
         """The plan of a query that runs, added ones too."""

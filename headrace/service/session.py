@@ -62,7 +62,8 @@ def spark_executor(
 
 def _memory(project: Project, placed: PlacedPlan) -> str:
     """Memory for the in-process engine: what its site says, but at most half of what the machine has."""
-    names = [*(job.site for job in placed.jobs), *(tree.site for tree in placed.trees)]
+    names = [job.site for job in placed.jobs] + [tree.site for tree in placed.trees]
+    names += [job.site for job in placed.federated]
     sites = [project.sites[name].memory for name in names]
     return f"{min((*sites, psutil.virtual_memory().total // 2)) >> 20}m"
 

@@ -33,6 +33,8 @@ def sharers(query: str, deployment: Deployment) -> list[str]:
 def _where(change: Change, deployment: Deployment) -> str:
     if change.tree is None:
         return "as a job of its own"
+    if change.tree in {job.id for job in deployment.federated}:
+        return f"in {change.tree}, split between Spark and DuckDB"
     others = sharers(change.query, deployment)
     if not others:
         return f"in {change.tree}, a tree of its own"

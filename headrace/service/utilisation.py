@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Literal, TypedDict
 
 from headrace.catalog.model import Project
+from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import costs_of
@@ -147,7 +148,7 @@ class _Hop:
 
 
 def _hops(project: Project, placed: PlacedPlan) -> Iterator[_Hop]:
-    units: list[TreeJob | Job] = [*placed.trees, *placed.jobs]
+    units: list[TreeJob | Job | FederatedJob] = [*placed.trees, *placed.jobs, *placed.federated]
     bring = Bringer(project, network_of(project))
     for unit in units:
         for brought in bring.all(_plans(unit), unit.site):
@@ -156,7 +157,7 @@ def _hops(project: Project, placed: PlacedPlan) -> Iterator[_Hop]:
                 yield _Hop(unit.id, source, target, brought.rate, brought.path is not None)
 
 
-def _plans(unit: TreeJob | Job) -> list[LogicalPlan]:
+def _plans(unit: TreeJob | Job | FederatedJob) -> list[LogicalPlan]:
     return [unit.plan] if isinstance(unit, Job) else [member.plan for member in unit.members]
 
 

@@ -1,4 +1,5 @@
-"""Which queries run together: trees of window queries, and a job for each query that can be in none.
+"""Which queries run together: trees of window queries, jobs that are split over engines, and a job for each
+query that can be in neither.
 
 `place` makes the trees of queries that were never deployed; `best_tree` finds the deployed tree that takes a
 new query at the lowest added price.
@@ -12,6 +13,7 @@ from headrace.catalog.model import Project
 from headrace.plan.placed import PlacedPlan, TreeJob, TreeMember, TreeShape
 from headrace.plan.shared import SharedPlan, Tree
 from headrace.service.binding import plan_query
+from headrace.service.federating import split_jobs
 from headrace.service.loads import Loads
 from headrace.service.members import member_of
 from headrace.service.sharing import calibrated, share
@@ -26,9 +28,11 @@ def place(project: Project, names: Sequence[str], taken: Collection[str] = ()) -
 
 
 def placed(project: Project, shared: SharedPlan, taken: Collection[str] = ()) -> PlacedPlan:
-    used = set(taken)
+    used = {*taken, *project.queries}
     trees = tuple(_tree_job(tree, used) for tree in shared.trees)
-    return PlacedPlan(tuple(plan_query(project, project.queries[u.query]) for u in shared.unshared), trees)
+    jobs = tuple(plan_query(project, project.queries[one.query]) for one in shared.unshared)
+    plain, split = split_jobs(project, jobs, used)
+    return PlacedPlan(plain, trees, federated=split)
 
 
 def _tree_job(tree: Tree, used: set[str]) -> TreeJob:

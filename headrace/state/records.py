@@ -67,12 +67,26 @@ class TreeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class FederatedRecord:
+    """Queries that run together, split between two engines. A query is in two of them while one way to run it
+    takes over from another."""
+
+    id: str
+    site: str
+    members: str
+    """`FederatedMember`s as JSON (service/federated_records.py)."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeployedQuery:
-    """A query that has a place: in a tree, or as a job of its own (`tree` None)."""
+    """A query that has a place: in a tree, in a job that is split between engines, or as a job of its own
+    (neither)."""
 
     query: str
     tree: str | None
     fingerprint: str
+    federated: str | None = None
+    """The job that gives its newest windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +107,15 @@ class Deployment:
     trees: tuple[TreeRecord, ...] = ()
     queries: tuple[DeployedQuery, ...] = ()
     doomed: tuple[Doomed, ...] = ()
+    federated: tuple[FederatedRecord, ...] = ()
 
     def members(self, tree: str) -> tuple[DeployedQuery, ...]:
         return tuple(one for one in self.queries if one.tree == tree)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Of trees and of jobs that are split."""
+        return frozenset(tree.id for tree in self.trees) | {job.id for job in self.federated}
 
     def place(self, query: str) -> DeployedQuery | None:
         return next((one for one in self.queries if one.query == query), None)
@@ -122,7 +142,7 @@ class Change:
     state: ChangeState
     message: str
     tree: str | None
-    """Add: the tree that took it; None: a job of its own, or not applied."""
+    """Add: the tree that took it, or the split job; None: a job of its own, or not applied."""
     valid_from: int | None
     pause: float | None
     """Seconds for which the others of its tree stood still. None: nobody had to, or it was not seen."""

@@ -42,6 +42,14 @@ CREATE TABLE deployed (
     fingerprint TEXT NOT NULL
 ) STRICT
 """
+_FEDERATED = """
+CREATE TABLE federated (
+    id TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,
+    site TEXT NOT NULL,
+    members TEXT NOT NULL
+) STRICT
+"""
 _DOOMED = """
 CREATE TABLE doomed (
     name TEXT PRIMARY KEY,
@@ -76,6 +84,33 @@ CREATE TABLE changes (
 ) STRICT
 """
 
+_MOVES = """
+CREATE TABLE moves (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    job TEXT NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('asked', 'moving', 'moved', 'stayed', 'refused')),
+    site TEXT,
+    pause REAL,
+    message TEXT NOT NULL DEFAULT '',
+    asked TEXT NOT NULL,
+    ended TEXT
+) STRICT
+"""
+_MOVE_STEPS = """
+CREATE TABLE move_steps (
+    move INTEGER NOT NULL REFERENCES moves (id),
+    number INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    site TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (move, number)
+) STRICT
+"""
+_HOMES = "CREATE TABLE homes (job TEXT PRIMARY KEY, site TEXT NOT NULL) STRICT"
+
 _STEPS: tuple[tuple[str, ...], ...] = (
     (_JOBS,),
     (
@@ -90,6 +125,14 @@ _STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX open_changes ON changes (state, settled)",
         # Before trees every query was a job of its own.
         "INSERT INTO deployed SELECT id, rowid, NULL, fingerprint FROM jobs",
+    ),
+    (_FEDERATED, "ALTER TABLE deployed ADD COLUMN federated TEXT"),
+    (
+        _MOVES,
+        _MOVE_STEPS,
+        _HOMES,
+        # One move of a job at a time; looked at several times a second by a run.
+        "CREATE UNIQUE INDEX open_moves ON moves (job) WHERE state IN ('asked', 'moving')",
     ),
 )
 """Step n leads from version n to n + 1."""

@@ -124,9 +124,13 @@ class FederatedRun(JobRun):
         if query not in self._members:
             raise InternalError(f"job {self.federated.id} has no member {query}")
         with self._ledger.alone():
+            until = self._ledger.until()
+            if until.get(query) == end:
+                # Asked again after a crash: what was given beyond it since was given by the bound.
+                return
             if self._ledger.done().given > end:
                 raise InternalError(f"job {self.federated.id} may have given windows of {query} after {end}")
-            self._ledger.write_until({**self._ledger.until(), query: end})
+            self._ledger.write_until({**until, query: end})
 
     def seen_until(self) -> int | None:
         """The newest event time taken in. Rows that only Spark's own state has seen show in the watermark."""

@@ -6,6 +6,9 @@ The mark must pass the watermark operator and must not get further, so its filte
 time, which Spark does not push below a watermark. For the same reason a barrier (a predicate Spark has to
 take for non-deterministic) stops the query's own filters: pushed below the watermark they would make it
 depend on the query, and would drop the close mark, whose other columns are NULL.
+
+A derived stream has promises of its maker in the place of guesses: only marks pass its watermark operator,
+rows are put beside them above it. So rows never move the watermark, and none is late that its maker gave.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import pyarrow.parquet as pq
 
 from headrace.catalog.model import FileSource, Format, GeneratorSource, RateSource, Stream, Table
 from headrace.errors import InternalError, UserError
+from headrace.plan.channels import DerivedScan
 from headrace.plan.logical import StreamScan, TableScan
 from headrace.plan.types import DataType, Schema
 from headrace.runtime.spark.session import Session
@@ -31,6 +35,8 @@ CLOSE = datetime(9999, 12, 31, tzinfo=UTC)
 """The event time of a close mark."""
 LAST = "TIMESTAMP '9999-12-01 00:00:00'"
 """Rows from here on are close marks; no event can be so late."""
+_NEVER = "TIMESTAMP '0001-01-01 00:00:00'"
+"""No event is so early: what must be before it passes the watermark operator and gets no further."""
 _BARRIER = "spark_partition_id() >= 0"
 _FOREVER = "36500d"
 _PATTERN = frozenset("*?[]{}\\")
@@ -117,6 +123,9 @@ def stream_view(
     marks: Path | None,
 ) -> None:
     """Register the view of a scan. `marks` is the stream's folder of close marks; None: no watermark."""
+    if isinstance(scan, DerivedScan):
+        _derived_rows(session, scan, stream, marks).createOrReplaceTempView(name)
+        return
     time = _SQL.name(scan.time)
     rows = _read_stream(session, stream, root, generated).select(*map(_SQL.name, scan.columns.names))
     if marks is not None:
@@ -132,6 +141,37 @@ def stream_view(
         rows = rows.withWatermark(scan.time, f"{delay} milliseconds")
         rows = rows.where(f"{time} < {LAST} AND {_BARRIER}")
     rows.createOrReplaceTempView(name)
+
+
+def _derived_rows(session: Session, scan: DerivedScan, stream: Stream, marks: Path | None) -> Session:
+    """Rows of a channel. `marks` has the promises that are due, besides the close marks."""
+    assert isinstance(stream.source, FileSource)
+    folder, time, names = Path(stream.source.path), _SQL.name(scan.time), scan.columns.names
+
+    def files(path: Path) -> Session:
+        reader = session.readStream.schema(schema_text(scan.columns)).format("parquet")
+        return reader.option("maxFileAge", _FOREVER).load(str(path))
+
+    rows = files(folder).where(f"{time} IS NOT NULL")
+    if marks is None:
+        return rows
+    marks.mkdir(parents=True, exist_ok=True)
+    # A promise has all event times of the stream, a close mark only the first.
+    first = f"coalesce({time}, {_SQL.name(stream.time)}) AS {time}"
+    promised = files(marks).selectExpr(*(first if name == scan.time else _SQL.name(name) for name in names))
+    promised = promised.where(f"{time} IS NOT NULL").withWatermark(time, "0 milliseconds")
+    # The watermark of a union is that of the inputs that have one; its columns are those of the first.
+    return promised.where(f"{time} < {_NEVER}").unionByName(rows).where(_BARRIER)
+
+
+def write_promise(marks: Path, name: str, times: Mapping[str, int]) -> None:
+    """A promise for a derived stream, once: one row with its event times (microseconds)."""
+    final = marks / f"promise-{name}.parquet"
+    if not final.exists():
+        row = {time: pa.array([micros], pa.timestamp("us", "UTC")) for time, micros in times.items()}
+        staged = marks / "_promise.tmp"
+        pq.write_table(pa.table(row), staged)
+        staged.rename(final)
 
 
 def write_close_mark(marks: Path, time: str) -> None:

@@ -300,6 +300,34 @@ QUERIES = [
     ),
     Bad("sink is a list", query("    sql: SELECT 1\n    ▶sink: [json]\n"), "must be a mapping"),
     Bad(
+        "engine",
+        query("    sql: SELECT 1\n    engine: ▶duck\n"),
+        'queries.q.engine: "duck" is not one of auto, spark, duckdb',
+        '"duckdb"',
+    ),
+    Bad("no engine", query("    sql: SELECT 1\n    ▶engine:\n"), "queries.q.engine is empty", "auto"),
+    Bad(
+        "engines",
+        query("    sql: SELECT 1\n    engines: [spark, ▶auto]\n"),
+        '"auto" is not one of spark, duckdb',
+    ),
+    Bad(
+        "engines is a word",
+        query("    sql: SELECT 1\n    engines: ▶spark\n"),
+        'queries.q.engines must be a list, not "spark"',
+    ),
+    Bad(
+        "engine and engines",
+        query("    sql: SELECT 1\n    engine: auto\n    ▶engines: [spark]\n"),
+        'queries.q has both "engine" and "engines"',
+        "Keep one",
+    ),
+    Bad(
+        "federation",
+        "name: p\nplanner: {federation: ▶on}\n",
+        'planner.federation: "on" is not one of off, auto, spark, duckdb',
+    ),
+    Bad(
         "query site", query("    sql: SELECT 1\n    site: ▶locla\n"), 'site "locla" does not exist', '"local"'
     ),
 ]

@@ -8,13 +8,29 @@ from typing import Any
 
 import pytest
 
+from headrace.cost.federation import DEFAULTS
 from headrace.service import calibrate as service
-from headrace.service.calibration_file import Calibration
+from headrace.service import calibrate_federation as engines
+from headrace.service.calibration_file import Calibration, FederationCalibration, MeasuredCase
 from headrace.state.lock import RunLock
 from tests.unit.cli.entry import call, make_project
 from tests.unit.service.test_calibration_file import calibration
 
 Capture = pytest.CaptureFixture[str]
+
+
+def federation() -> FederationCalibration:
+    case = MeasuredCase(case="scan", measured=1.0, predicted=1.1)
+    return FederationCalibration(
+        endpoint="local[2]",
+        machine="",
+        date="",
+        headrace="",
+        seconds=2.0,
+        cases=(case,),
+        held_out=case,
+        costs=DEFAULTS.to_dict(),
+    )
 
 
 def test_a_site_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
@@ -50,14 +66,24 @@ def test_what_is_shown(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monk
         options["tell"]("rows", 1, 2)
         return calibration()
 
+    def split(project: object, site: str, *_: object, **options: Any) -> FederationCalibration:
+        asked["split"] = options["effort"]
+        return federation()
+
     monkeypatch.setattr(service, "calibrate", measured)
+    monkeypatch.setattr(engines, "calibrate_federation", split)
     done = call(capsys, "calibrate", make_project(tmp_path / "p"), "--quick")
+    assert asked["split"] is engines.QUICK and "duck_scan" in done.out
     assert done.code == 0 and asked["site"] == "local" and asked["effort"] is service.QUICK
     assert "1/2 rows" in done.err
     assert "error 10% in the middle, 20% at most" in done.out
     assert "predicted from the others: -20%" in done.out
     data = call(capsys, "calibrate", tmp_path / "p", "--json").json
-    assert asked["effort"] is service.FULL
+    assert asked["effort"] is service.FULL and data["federation"]["costs"] == DEFAULTS.to_dict()
+    asked.clear()
+    only = call(capsys, "calibrate", tmp_path / "p", "--json", "--only", "federation").json
+    assert "cases" not in only and asked == {"split": engines.FULL}
+    assert "federation" not in call(capsys, "calibrate", tmp_path / "p", "--json", "--only", "windows").json
     assert (data["site"], data["unit"], len(data["cases"])) == ("local", "cpu", 3)
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from headrace.catalog.model import Project, Query, Site
 from headrace.errors import InternalError, UserError
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.service import keeper
@@ -77,6 +78,17 @@ class DiskEngine:
     ) -> None:
         assert tuple(members) == tuple(m.query for m in tree.members)
         self._start(tree.id, context, members, drain=drain)
+
+    def start_federated(
+        self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        raise AssertionError("no split jobs here")
+
+    def set_until(self, job_id: str, query: str, end: int) -> None:
+        raise AssertionError("no split jobs here")
+
+    def seen_until(self, job_id: str) -> int | None:
+        raise AssertionError("no split jobs here")
 
     def _start(self, unit: str, own: JobContext, members: Mapping[str, JobContext], *, drain: bool) -> None:
         self._death.step(f"start {unit}")

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import UserError
-from headrace.state.records import AddedQuery, DeployedQuery, Deployment, Doomed, Edits, TreeRecord
+from headrace.state.records import (
+    AddedQuery,
+    DeployedQuery,
+    Deployment,
+    Doomed,
+    Edits,
+    FederatedRecord,
+    TreeRecord,
+)
 from headrace.state.schema import _JOBS, VERSION
 from headrace.state.store import Store
 
@@ -24,8 +32,10 @@ DEPLOYED = Deployment(
         DeployedQuery("a", "tree-1", "f-i-s"),
         DeployedQuery("j", None, "f"),
         DeployedQuery("z", "tree-0", "f"),
+        DeployedQuery("s", None, "f", "fed-1"),
     ),
     (Doomed("old", True), Doomed("q", tree="tree-1")),
+    (FederatedRecord("fed-1", "local", "[]"), FederatedRecord("fed-0", "local", "[1]")),
 )
 
 

@@ -87,7 +87,7 @@ def test_rows_of_one_batch_are_finished_together(tmp_path: Path, staging: Stagin
     assert seen == [[1, 2], [3, 4]]
 
 
-@pytest.mark.parametrize("moment", ["write_json", "sync_folder", "_give"])
+@pytest.mark.parametrize("moment", ["write_json", "sync_folder", "write_part"])
 def test_a_crash_at_any_moment_loses_and_repeats_nothing(
     tmp_path: Path, staging: Staging, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

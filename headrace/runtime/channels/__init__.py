@@ -1,0 +1,1 @@
+"""How derived streams travel from one job to another."""

@@ -1,0 +1,132 @@
+"""Which queries are split between Spark and DuckDB, and how: by the planner, or as the project file says.
+
+A query is split where it names an engine, or where it is in no tree and `planner.federation` is on. One that
+ends up on Spark alone runs as an ordinary job. Others of one site that read the same streams are one job, so
+that rows which several of them want travel once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headrace.catalog.model import Project, Query
+from headrace.cost.federation import FederationCosts
+from headrace.errors import UserError
+from headrace.plan.federated import Engine, FederatedJob, FederatedMember, operators
+from headrace.plan.logical import LogicalPlan, streams_of
+from headrace.plan.placed import Job
+from headrace.service.calibration_file import federation_costs_of
+from headrace.service.federated_records import federated_id
+from headrace.service.federating_problem import Rates, node_ids, not_federated, problem_of
+
+if TYPE_CHECKING:
+    from headrace.planners.federation.problem import Allowed, Federated
+
+RUNNERS = 3
+_ALLOWED: dict[str, Allowed] = {"auto": "both", "spark": "spark", "duckdb": "duckdb"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A query's split, and what the planner knows of it."""
+
+    query: str
+    site: str
+    plan: LogicalPlan
+    asked: str
+    """auto, spark, duckdb, or `engines`: a list in the project file."""
+    answer: Federated
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        return self.answer.split.engines
+
+    @property
+    def on_spark(self) -> bool:
+        return Engine.DUCKDB not in self.engines
+
+
+def asked(project: Project, query: Query) -> str | None:
+    """What the project file wants of a query's engines; None: a job on Spark, without a look at DuckDB."""
+    if query.engines is not None:
+        return "engines"
+    if query.engine is not None:
+        return query.engine
+    return None if project.planner.federation == "off" else project.planner.federation
+
+
+def choose(
+    project: Project,
+    query: Query,
+    plan: LogicalPlan,
+    *,
+    rates: Rates | None = None,
+    costs: FederationCosts | None = None,
+) -> Choice | str:
+    """The split of a query that is in no tree, or why it has none. Raises UserError for a list of engines
+    that does not fit the query's operators."""
+    wanted = asked(project, query)
+    reason = not_federated(plan)
+    fixed = _fixed(query, plan)
+    if wanted is None or reason:
+        return reason or "federation is off in the project file"
+    # Imported here: a project without federation does without the planner.
+    from headrace.planners.federation.problem import Options
+    from headrace.planners.federation.solve import solve
+
+    prices = costs or federation_costs_of(project, query.site)[0]
+    problem = problem_of(project, query.site, plan, prices, rates, fixed)
+    options = Options(engine=_ALLOWED.get(wanted, "both"), runners=RUNNERS)
+    # Part of a deployment: what comes out must not depend on the clock.
+    return Choice(query.name, query.site, plan, wanted, solve(problem, options, lambda: 0.0))
+
+
+def _fixed(query: Query, plan: LogicalPlan) -> tuple[Engine, ...] | None:
+    if query.engines is None:
+        return None
+    free = operators(plan)
+    if len(free) != len(query.engines):
+        ids = node_ids(plan)
+        listed = ", ".join(f"{ids[node]} {type(node).__name__}" for node in free) or "none"
+        raise UserError(
+            f'query "{query.name}" has {len(free)} operators with a choice of engine, '
+            f"and {len(query.engines)} engines are given",
+            detail=f"Its operators: {listed}.",
+            hint="headrace explain shows them in their order.",
+            span=query.engines_place,
+        )
+    return tuple(Engine(name) for name in query.engines)
+
+
+def choices_of(project: Project, jobs: Iterable[Job]) -> dict[str, Choice]:
+    """The splits of jobs that the project wants split, by query; those without a choice are left out."""
+    found = {}
+    for job in jobs:
+        query = project.queries[job.query]
+        if asked(project, query) is not None:
+            choice = choose(project, query, job.plan)
+            if isinstance(choice, Choice):
+                found[job.query] = choice
+    return found
+
+
+def split_jobs(
+    project: Project, jobs: Sequence[Job], used: set[str]
+) -> tuple[tuple[Job, ...], tuple[FederatedJob, ...]]:
+    """The jobs that stay as they are, and the ones that are made of the others. `used` holds ids that are
+    taken, and then also the new ones."""
+    choices = {name: one for name, one in choices_of(project, jobs).items() if not one.on_spark}
+    plain = tuple(job for job in jobs if job.query not in choices)
+    together: dict[tuple[str, frozenset[str], str], list[FederatedMember]] = {}
+    for name, choice in choices.items():
+        # One that does not show its windows cannot leave a job that goes on without it.
+        alone = name if choice.plan.window is None else ""
+        key = (choice.site, frozenset(streams_of(choice.plan)), alone)
+        together.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
+    made = []
+    for (site, _, _), members in together.items():
+        job = FederatedJob("", site, tuple(members))
+        made.append(replace(job, id=federated_id(job, used)))
+    return plain, tuple(made)

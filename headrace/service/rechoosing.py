@@ -1,0 +1,144 @@
+"""When another split of a query is better now: what was seen, against what was chosen for other rates.
+
+Pure functions. A split costs something to change (the stream is read once more, windows are kept twice for a
+while), and rates go up and down, so another one must win clearly and several times in a row (hysteresis).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from headrace.plan.federated import Engine
+from headrace.planners.federation.problem import Split
+
+MICROS = 1_000_000
+Engines = tuple[Engine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    margin: float = 0.25
+    """By which share the other split must be cheaper."""
+    least: float = 0.05
+    """And by how many cores."""
+    looks: int = 3
+    """So many times in a row."""
+    every: float = 10.0
+    """Seconds between two looks."""
+    stale: float = 120.0
+    """What was seen longer ago, in seconds, says nothing."""
+    span: float = 30.0
+    """Seconds of event time that a rate is taken over, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a job was at one moment."""
+
+    rows: int
+    """Read since its start, over all its streams."""
+    event: int
+    """Microseconds of event time."""
+    at: float
+    """Seconds of the clock."""
+
+
+@dataclass(slots=True)
+class Observing:
+    """The rate of a job's rows in event time: the same whether rows flow or are caught up with."""
+
+    rules: Rules
+    rate: float | None = None
+    """Rows per second; None: not known yet."""
+    taken: float = -math.inf
+    """When the rate was taken, in seconds of the clock."""
+    _first: Seen | None = None
+
+    def see(self, seen: Seen) -> None:
+        first = self._first
+        if first is None or seen.rows < first.rows or seen.event < first.event:
+            self._first = seen
+            return
+        span = (seen.event - first.event) / MICROS
+        if span >= self.rules.span:
+            self.rate, self.taken, self._first = (seen.rows - first.rows) / span, seen.at, seen
+
+    def current(self, at: float) -> float | None:
+        """The rate, unless it was taken too long ago."""
+        return self.rate if at - self.taken <= self.rules.stale else None
+
+
+def scaled(declared: Mapping[str, float], seen: float) -> dict[str, float]:
+    """Rates of the streams of a job whose sum is seen: they are taken to rise and fall together."""
+    total = sum(declared.values())
+    return {name: rate * seen / total for name, rate in declared.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Which other split was best lately, and how often in a row."""
+
+    engines: Engines | None = None
+    looks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    standing: Standing
+    switch: bool
+    why: str = ""
+
+
+def judge(standing: Standing, current: Split, best: Split, rules: Rules) -> Verdict:
+    """`current` and `best` are costs at the rates that are seen now."""
+    why = wins(current, best, rules)
+    if not why:
+        return Verdict(Standing(), False)
+    again = standing.looks + 1 if standing.engines == best.engines else 1
+    now = Standing(best.engines, again)
+    return Verdict(now, again >= rules.looks, why)
+
+
+def wins(current: Split, best: Split, rules: Rules) -> str:
+    """Why the best split is clearly better, in the order of Definition 1; empty where it is not."""
+    if best.engines == current.engines:
+        return ""
+    if best.feasible and not current.feasible:
+        return f"the split that runs cannot keep up (C_b {current.bottleneck:.3g}), another can"
+    if best.feasible != current.feasible:
+        return ""
+    name = "C_u" if best.feasible else "C_b"
+    before = current.utilisation if best.feasible else current.bottleneck
+    after = best.utilisation if best.feasible else best.bottleneck
+    clear = after <= before * (1 - rules.margin) and before - after >= rules.least
+    return f"{name} {after:.3g} instead of {before:.3g}" if clear else ""
+
+
+def handover_at(seen_until: int, longest: int, slide: int) -> int:
+    """Beyond every window that holds a row which the old job has taken in: it gives those, the new one all
+    later ones, of which it has every row."""
+    return -(-(seen_until + longest) // slide) * slide
+
+
+@dataclass(slots=True)
+class Looks:
+    """What is known of the queries of one run."""
+
+    rules: Rules = field(default_factory=Rules)
+    standing: dict[str, Standing] = field(default_factory=dict)
+    observing: dict[str, Observing] = field(default_factory=dict)
+    """By job."""
+
+    def see(self, job: str, seen: Seen) -> None:
+        self.observing.setdefault(job, Observing(self.rules)).see(seen)
+
+    def rate(self, job: str, at: float) -> float | None:
+        found = self.observing.get(job)
+        return None if found is None else found.current(at)
+
+    def judge(self, query: str, current: Split, best: Split) -> Verdict:
+        verdict = judge(self.standing.get(query, Standing()), current, best, self.rules)
+        self.standing[query] = replace(verdict.standing)
+        return verdict

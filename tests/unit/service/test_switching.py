@@ -1,0 +1,197 @@
+"""One split takes over from another while a run goes on: every window is given by exactly one of them,
+whenever the process is killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headrace.catalog.model import Project
+from headrace.plan.federated import Engine
+from headrace.service import keeper
+from headrace.service.layout import job_folder, results_folder, state_file
+from headrace.service.rechoosing import Rules
+from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
+from headrace.state.file import StateFile
+from headrace.state.store import Store
+from tests.unit.service.disk_engine import Death, Killed
+from tests.unit.service.federated_sample import PRICES, TOP, SplitEngine, calibrated, write
+from tests.unit.service.sample import Clock
+
+RULES = Rules(every=0.5, looks=2, span=2.0, stale=60.0)
+# Rows are dear to move here, and so is each micro-batch of Spark's: few rows are best in DuckDB.
+COSTS = replace(PRICES, spark_batch=0.1, spark_state=1e-7, spark_copy=1e-8, transfer_in=2e-6)
+_TRANSACTION, _CLEAR = StateFile._transaction, keeper.Keeper._clear
+
+
+def jump(second: int) -> float:
+    return 100.0 if second < 20 else 20_000.0
+
+
+class Ground:
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, pace: int = 1) -> None:
+        self.death, self.pace = Death(), pace
+        self.root, self.monkeypatch = root, monkeypatch
+        self.project: Project = write(root, top=f"{TOP}#engine: auto")
+        calibrated(self.project, COSTS)
+        self.engine: SplitEngine | None = None
+        self.notes: list[str] = []
+
+        def transaction(store: Store, work: object, **how: object) -> object:
+            self.death.step("transaction")
+            return _TRANSACTION(store, work, **how)  # type: ignore[arg-type]
+
+        def clear(kept: keeper.Keeper, one: object) -> None:
+            self.death.step("remove")
+            _CLEAR(kept, one)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(StateFile, "_transaction", transaction)
+        monkeypatch.setattr(keeper.Keeper, "_clear", clear)
+
+    def run(self, rounds: int = 50, options: Options | None = None, end: int = 10**9) -> Outcome:
+        clock, count = Clock(), 0
+        with Store(state_file(self.project)) as store:
+
+            def watch(snapshot: Snapshot) -> None:
+                nonlocal count
+                count += 1
+                if count >= rounds:
+                    runner.request_stop()
+
+            hooks = Hooks(watch, self.notes.append, rules=RULES)
+            runner = Runner(self.project, store, clock, clock.sleep, options or Options(), hooks)
+            runner.prepare()
+            self.engine = SplitEngine(self.death, jump, end, self.pace)
+            return runner.run(self.engine)
+
+    def killed(self, step: int, **how: object) -> bool:
+        self.death.at, self.death.steps, self.death.dead = step, [], False
+        with suppress(Killed):
+            self.run(**how)  # type: ignore[arg-type]
+        died = self.death.dead
+        self.death.at, self.death.dead = None, False
+        return died
+
+    def given(self) -> dict[str, list[int]]:
+        """The ends of the windows that each job has given."""
+        folder = results_folder(self.project, self.project.queries["top"])
+        found: dict[str, list[int]] = {}
+        for path in sorted(folder.glob("part-*")):
+            job, _, second = path.stem.removeprefix("part-").rpartition("-")
+            found.setdefault(job, []).append(int(second))
+        return found
+
+    def jobs(self) -> list[str]:
+        with Store(state_file(self.project)) as store:
+            return [record.id for record in store.deployment().federated]
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    yield Ground(tmp_path, monkeypatch)
+
+
+def check(ground: Ground) -> int:
+    """Every window once, from the first one on; the last of them."""
+    ends = sorted(end for ends in ground.given().values() for end in ends)
+    assert ends == list(range(1, len(ends) + 1))
+    return len(ends)
+
+
+def test_a_jump_of_the_rate_moves_the_query_to_the_split_that_is_best_now(ground: Ground) -> None:
+    ground.run(rounds=90)
+    assert ground.engine is not None
+    old, new = ground.engine.started
+    assert old.members[0].engines == (Engine.SPARK, Engine.DUCKDB, Engine.DUCKDB)
+    assert new.members[0].engines == (Engine.SPARK, Engine.SPARK, Engine.DUCKDB), "many rows stay on Spark"
+    given = ground.given()
+    at = (new.members[0].after or 0) // 1_000_000
+    assert max(given[old.id]) == at and min(given[new.id]) == at + 1
+    assert check(ground) >= 45
+    assert ground.jobs() == [new.id], "the old job is forgotten once it has given its last window"
+    assert not job_folder(ground.project, old.id).exists()
+    assert any("another split is better" in note for note in ground.notes)
+
+
+def test_a_steady_rate_changes_nothing(ground: Ground) -> None:
+    ground.run(rounds=18)
+    assert len(ground.jobs()) == 1 and ground.notes == []
+
+
+def test_a_drain_does_not_choose_again_but_ends_what_was_begun(ground: Ground) -> None:
+    ground.run(rounds=28)
+    assert len(ground.jobs()) == 2, "in the midst of a handover"
+    outcome = ground.run(rounds=500, options=Options(drain=True), end=60)
+    assert outcome.exit_code == 0 and check(ground) == 60
+    assert len(ground.jobs()) == 1
+
+
+def test_a_bound_that_comes_too_late_is_moved_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of more than the longest range: what the old job gives overtakes the bound, as often as not."""
+    ground = Ground(tmp_path, monkeypatch, pace=4)
+    bound = SplitEngine.set_until
+    late: list[int] = []
+
+    def sometimes(self: SplitEngine, job_id: str, query: str, end: int) -> None:
+        if len(late) < 2:
+            late.append(end)
+            for _ in range(4):
+                self.progress(job_id)
+        bound(self, job_id, query, end)
+
+    monkeypatch.setattr(SplitEngine, "set_until", sometimes)
+    ground.run(rounds=60)
+    assert len(late) == 2 and len(ground.jobs()) == 1
+    check(ground)
+    assert len(ground.given()) == 2
+
+
+@pytest.mark.parametrize("pace", [1, 3])
+def test_killed_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
+    """The steps around the handover: the run before it is the same each time."""
+    probe = Ground(tmp_path / "probe", monkeypatch, pace)
+    probe.killed(10**9, rounds=45)
+    steps = probe.death.steps
+    first = next(i for i, name in enumerate(steps) if name.startswith("bound")) - 3
+    last = max(i for i, name in enumerate(steps) if name == "remove") + 4
+    for step in range(first, last):
+        ground = Ground(tmp_path / f"{step}", monkeypatch, pace)
+        assert ground.killed(step, rounds=45)
+        check(ground)
+        ground.run(rounds=40)
+        assert check(ground) >= 30 and len(ground.jobs()) == 1, steps[step]
+
+
+def test_dropped_in_the_midst_of_a_handover(ground: Ground) -> None:
+    ground.run(rounds=28)
+    assert len(ground.jobs()) == 2
+    with Store(state_file(ground.project)) as store:
+        store.ask_drop({"top": True}, "now")
+    ground.project = ground.project.model_copy(update={"queries": {}})
+    with suppress(StopIteration):
+        ground.run(rounds=5)
+    assert ground.jobs() == []
+
+
+def test_killed_before_the_bound_while_the_old_job_went_on(ground: Ground) -> None:
+    """What is written down is out of date: the old job has given windows beyond the instant, since a batch
+    that was under way outlived the process. The next run chooses a later instant."""
+    ground.killed(10**9, rounds=45)
+    first = next(i for i, name in enumerate(ground.death.steps) if name.startswith("bound"))
+    again = Ground(ground.root / "again", ground.monkeypatch)
+    assert again.killed(first, rounds=45)
+    old, new = again.jobs()
+    folder = job_folder(again.project, old)
+    known = json.loads((folder / "engine.json").read_text())
+    results = results_folder(again.project, again.project.queries["top"])
+    for second in range(known["position"] + 1, known["position"] + 41):
+        (results / f"part-{old}-{second:06d}.json").write_text("{}\n")
+    (folder / "engine.json").write_text(json.dumps({**known, "position": known["position"] + 40}))
+    again.run(rounds=150)
+    assert check(again) > known["position"] + 41
+    assert new not in again.jobs() and len(again.given()) == 2
