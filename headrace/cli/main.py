@@ -23,6 +23,7 @@ from headrace.cli import (
     commands_experiment,
     commands_project,
     commands_run,
+    commands_sites,
     commands_solve,
 )
 from headrace.cli.render import err, print_error, print_json
@@ -55,6 +56,7 @@ for _command in (
     commands_experiment.experiment,
 ):
     app.command()(_command)
+app.add_typer(commands_sites.app, name="sites")
 
 
 _REFUSALS = frozenset(

@@ -69,8 +69,8 @@ class Borrowed:
         return getattr(self._executor, name)
 
     def start_federated(self, job: Any, *args: Any, **how: Any) -> None:
-        self._own.add(job.id)
         self._executor.start_federated(job, *args, **how)
+        self._own.add(job.id)
 
     def close(self) -> None:
         for name in self._own:
@@ -128,9 +128,10 @@ def test_a_jump_of_the_rate_moves_a_query_to_another_split(tmp_path: Path, execu
         project, replace(PRICES, spark_batch=0.02, spark_state=1e-7, spark_copy=1e-8, transfer_in=5e-6)
     )
     readings(tmp_path)
-    _, notes = run(project, executor, Options(), lambda notes, _: any("are given by" in n for n in notes))
+    here = Options(master="local[2]")
+    _, notes = run(project, executor, here, lambda notes, _: any("are given by" in n for n in notes))
     assert any("another split is better" in note for note in notes), notes
-    outcome, _ = run(project, executor, Options(drain=True), lambda *_: False)
+    outcome, _ = run(project, executor, replace(here, drain=True), lambda *_: False)
     assert outcome.exit_code == 0, outcome.failures
     verdict = verify_results(project, "top")
     assert verdict.equal and verdict.published > 50, verdict

@@ -1,30 +1,37 @@
 """Spark sessions: one classic session in this process, and any number of Spark Connect sessions.
 
 A process can hold one SparkContext, so all sites with a master URL (`local[2]`, `spark://...`) of one run
-must name the same master; `sc://` sites are remote and independent.
+must name the same master; `sc://` sites are remote and independent. Spark's own client goes on trying for
+minutes where a server does not answer; here it gives up within seconds, so that jobs of a dead site are known
+to have failed while there is time to start them elsewhere.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sys
+import threading
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from headrace.catalog.redact import redact
 from headrace.errors import EngineError, NotSupported, UserError
 from headrace.runtime.java import find_java
+from headrace.runtime.spark.health import knock
+from headrace.runtime.spark.remote import Ledger, named
 
 Session = Any
 """A classic or Connect SparkSession: the same methods, different classes."""
 
-_CONNECT_PORT = 15002
 _PATIENCE = 5.0
-"""Seconds in which a Spark Connect server must take a connection."""
+"""Seconds in which a Spark Connect server must take a connection, and let a session go."""
+_RETRIES, _LONGEST_WAIT = 5, 1000
+"""How often a call that finds nobody is tried again; the longest wait between, in ms. 3 s in all."""
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -53,6 +60,12 @@ def _static_settings(memory: str, logs: Path, java_options: str) -> dict[str, st
     }
 
 
+@dataclass(slots=True)
+class _Open:
+    session: Session
+    ledger: Ledger | None = None
+
+
 class Sessions:
     """Opens sessions by endpoint and closes them all."""
 
@@ -60,21 +73,44 @@ class Sessions:
         self._environ = environ
         self._scratch = scratch
         self._memory = memory
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, _Open] = {}
+        self._opening: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        """By endpoint: of two threads that ask for the same session only one opens it."""
         self._master: str | None = None
         self.engine_pid: int | None = None
         """The JVM that this process started, if any."""
 
-    def get(self, endpoint: str, shuffle_partitions: int) -> Session:
-        """The session of an endpoint, opened on first use. Raises UserError where it cannot be."""
-        if endpoint in self._open:
-            return self._open[endpoint]
+    def get(self, endpoint: str, shuffle_partitions: int, ledger: Ledger | None = None) -> Session:
+        """The session of an endpoint, opened on first use, and anew where its server was started anew. A
+        remote one is written into the ledger before. Raises UserError where it cannot be opened."""
+        with self._opening[endpoint]:
+            return self._get(endpoint, shuffle_partitions, ledger)
+
+    def _get(self, endpoint: str, shuffle_partitions: int, ledger: Ledger | None) -> Session:
+        known = self._open.get(endpoint)
         remote = endpoint.startswith("sc://")
-        session = self._connect(endpoint) if remote else self._classic(endpoint, shuffle_partitions)
+        if known is not None and (not remote or _is_usable(known.session)):
+            return _made_current(known.session) if remote else known.session
+        if known is not None:
+            self.forget(endpoint)
+        session = self._connect(endpoint, ledger) if remote else self._classic(endpoint, shuffle_partitions)
         for key, value in settings(shuffle_partitions).items():
             session.conf.set(key, value)
-        self._open[endpoint] = session
+        self._open[endpoint] = _Open(session, ledger if remote else None)
         return session
+
+    def forget(self, endpoint: str) -> None:
+        """A remote session of which nothing more is expected. It stays in the ledger: what may still run in
+        it is for the fence to find."""
+        gone = self._open.pop(endpoint, None)
+        if gone is not None:
+            gone.session.release_session_on_close = False
+            _within(_PATIENCE, gone.session.stop)
+
+    def sessions(self, endpoint: str) -> list[str]:
+        """The id of the remote session that is open here, if any."""
+        known = self._open.get(endpoint)
+        return [] if known is None or known.ledger is None else [str(known.session.session_id)]
 
     def _classic(self, master: str, shuffle_partitions: int) -> Session:
         if self._master is not None and self._master != master:
@@ -82,6 +118,7 @@ class Sessions:
                 f"one process cannot use two Spark masters: {self._master} and {master}",
                 hint="Give sites with a master the same endpoint, or use Spark Connect (sc://).",
             )
+        os.environ.pop(_CONNECT_MODE, None)
         java = find_java(self._environ)
         os.environ["JAVA_HOME"] = str(java.home)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -108,32 +145,88 @@ class Sessions:
         self._master = master
         return session
 
-    def _connect(self, address: str) -> Session:
+    def _connect(self, address: str, ledger: Ledger | None) -> Session:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
 
+        remote = address
         try:
-            # The client itself would go on trying for minutes.
-            _knock(address)
-            session: Session = SparkSession.builder.remote(address).create()
+            knock(address, _PATIENCE)
+            if ledger is not None:
+                fresh = ledger.fresh()
+                ledger.begin(fresh, address)
+                remote = named(address, fresh)
+            session: Session = SparkSession.builder.remote(remote).create()
+            session.client.set_retry_policies(
+                [DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT, max_server_retry_delay=1000)]
+            )
             _ = session.version
         except Exception as error:
+            if ledger is not None and remote != address:
+                ledger.end(fresh)
             raise UserError(
                 f"no Spark Connect server answers at {redact(address)}",
                 detail=_first_line(error),
                 hint="Start the server, or change the endpoint of the site in headrace.yaml.",
             ) from error
-        return session
+        return _made_current(session)
 
     def close(self) -> None:
-        for endpoint, session in self._open.items():
-            if endpoint.startswith("sc://") and not _answers(endpoint):
-                # There is nobody to release the session, and the client would go on trying for minutes.
-                session.release_session_on_close = False
+        for endpoint, opened in self._open.items():
+            if endpoint.startswith("sc://"):
+                _leave(endpoint, opened)
+                continue
             # A JVM that died, or was killed with us, cannot be told to stop, and need not be.
             with contextlib.suppress(OSError, *_gone()):
-                session.stop()
+                opened.session.stop()
         self._open.clear()
         self._master = None
+
+
+def _leave(address: str, opened: _Open) -> None:
+    """End a remote session; where nobody answers, it stays in the ledger, for the next run to end."""
+    if not _answers(address):
+        opened.session.release_session_on_close = False
+    ended = _within(_PATIENCE, opened.session.stop) and opened.session.release_session_on_close
+    if ended and opened.ledger is not None:
+        opened.ledger.end(str(opened.session.session_id))
+
+
+def _made_current(session: Session) -> Session:
+    """A few things of Spark's client, such as types written as text, go to the session that is current in the
+    thread, and only in a mode that is the process's: that of Connect, unless there is a classic session."""
+    from pyspark import SparkContext
+    from pyspark.sql.connect.session import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        os.environ[_CONNECT_MODE] = "1"
+    SparkSession._active_session.session = session
+    return session
+
+
+def _is_usable(session: Session) -> bool:
+    """Whether the server still has the session: one that was started anew has not."""
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except Exception:
+        return False
+    return True
+
+
+def _within(seconds: float, call: Any) -> bool:
+    """Whether a call came back in time, and well. Calls to a server that hangs never come back: the thread is
+    left to end with the process."""
+    done: list[bool] = []
+
+    def run() -> None:
+        with contextlib.suppress(Exception):
+            call()
+            done.append(True)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return bool(done)
 
 
 def _hush_workers(session: Session, log: Path) -> None:
@@ -151,15 +244,9 @@ def _gone() -> tuple[type[Exception], ...]:
     return (Py4JNetworkError,)
 
 
-def _knock(address: str) -> None:
-    """Raises OSError where nobody takes a connection."""
-    where = urlparse(address)
-    socket.create_connection((where.hostname, where.port or _CONNECT_PORT), _PATIENCE).close()
-
-
 def _answers(address: str) -> bool:
     try:
-        _knock(address)
+        knock(address, _PATIENCE)
     except OSError:
         return False
     return True

@@ -1,0 +1,148 @@
+"""Hands what a job has kept from one site to another: its folder, with checkpoint, staged output and ledgers.
+
+Sites that share storage hand over by reference: nothing is moved, and what is there is checked. Otherwise the
+folder is copied whole beside its place, every file is compared by its hash, and the copy is renamed: there is
+never a part of a checkpoint under a name that somebody would start from.
+
+Position: what is known of a folder, and must still be true after the hand-over. It may have come further
+since, if the job was started and stopped in between; it can never have gone back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.errors import EngineError
+from headrace.runtime.files import sync_folder
+from headrace.runtime.spark.checkpoint import last_committed
+
+_BLOCK = 1 << 20
+_TRIES, _QUIET_SECONDS = 5, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """`fingerprint` of the plan that the checkpoint belongs to, empty where there is none yet; the newest
+    committed batch, -1 where there is none."""
+
+    fingerprint: str
+    batch: int
+
+
+def position_of(state: Path) -> Position:
+    """Of a job's folder."""
+    try:
+        plan = str(json.loads((state / "job.json").read_text(encoding="utf-8"))["plan"])
+    except FileNotFoundError:
+        plan = ""
+    return Position(plan, last_committed(state / "checkpoint"))
+
+
+def hand_over(source: Path, target: Path, at: Position) -> None:
+    """Make the target's folder what the source's is. Nothing may run on either. Raises EngineError where what
+    is found is not what was left. May be called again after a crash."""
+    _check(source, at)
+    if not _same(source, target) and source.is_dir():
+        _copy(source, target)
+        _check(target, at)
+
+
+def _check(state: Path, at: Position) -> None:
+    found = position_of(state)
+    if found.fingerprint != at.fingerprint and at.batch >= 0:
+        raise EngineError(
+            f"the checkpoint in {state} belongs to another plan",
+            detail=f"Expected {at.fingerprint}, found {found.fingerprint or 'none'}.",
+        )
+    if found.batch < at.batch:
+        raise EngineError(
+            f"the checkpoint in {state} is not the one that was left",
+            detail=f"Batch {at.batch} was committed; the newest one here is {found.batch}.",
+            hint="A site must see the project folder under the same path, and its storage must keep files.",
+        )
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one == other or (one.exists() and other.exists() and one.samefile(other))
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staged, replaced = (target.with_name(f".{word}-{target.name}") for word in ("arriving", "replaced"))
+    for _ in range(_TRIES):
+        wrong = _difference(source, staged)
+        if not wrong:
+            break
+        # Tasks of the batch that was interrupted end a moment after the query; they leave and remove files.
+        time.sleep(_QUIET_SECONDS)
+    else:
+        raise EngineError(f"{source} was not copied whole to {staged}", detail=f"Differs: {wrong}")
+    shutil.rmtree(replaced, ignore_errors=True)
+    if target.exists():
+        target.rename(replaced)
+    staged.rename(target)
+    sync_folder(target.parent)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _difference(source: Path, staged: Path) -> str:
+    """Copy, and tell the first file in which the copy differs; empty: in none."""
+    shutil.rmtree(staged, ignore_errors=True)
+    try:
+        shutil.copytree(source, staged)
+        _make_durable(staged)
+        wanted, got = digests(source), digests(staged)
+    except (FileNotFoundError, shutil.Error) as error:
+        return str(error)[:300]
+    return min((name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name)), default="")
+
+
+def retire(state: Path, home: Path) -> None:
+    """Let nobody start from a folder that was handed over to another one. The output that is staged in it
+    stays: what of it was committed and not yet published is named by its full path."""
+    checkpoint = state / "checkpoint"
+    if not _same(state, home) and checkpoint.is_dir():
+        gone = state / "checkpoint.handed-over"
+        shutil.rmtree(gone, ignore_errors=True)
+        checkpoint.rename(gone)
+        sync_folder(state)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The hash of every file, by its path in the folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): _digest(path) for path in files}
+
+
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as read:
+        while block := read.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _make_durable(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            sync_folder(path)
+        else:
+            with path.open("rb") as written:
+                os.fsync(written.fileno())
+    sync_folder(folder)
+
+
+def pause_after(state: Path, batch: int) -> float | None:
+    """Seconds between the commit of a batch and of the next one, by the clock of the storage; None: one of
+    them is not there (any more)."""
+    commits = state / "checkpoint" / "commits"
+    try:
+        return (commits / str(batch + 1)).stat().st_mtime - (commits / str(batch)).stat().st_mtime
+    except FileNotFoundError:
+        return None

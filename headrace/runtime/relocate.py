@@ -1,0 +1,374 @@
+"""Moves a running job from one site to another. Each step is written down before it is done:
+
+    prepare    the target is asked to run the job over no input: session, versions, storage, all warm
+    stop       the job stops at the source, at the end of its batch
+    hand over  what it has kept is the target's: the same folder, checked, or a copy, checked
+    rewire     channels to and from the job are led to the target
+    start      it starts at the target
+    confirm    its first batch there is committed
+    clean      nothing of it is left at the source
+
+(D-CAPE, Figure 35 and Algorithm 6, with one order changed. There the channels are connected before the old
+copy is ended, and its state is sent over after; here a channel is files that wait, so that nothing is lost by
+stopping first, and there is never a moment at which two copies could take in the same rows.)
+
+A crash, of the manager or of a site, at any step ends in one running copy. `resume` reads the journal:
+
+- Before the hand-over was written down, the job belongs to the source; after that, to the target. Where that
+  site is dead, it goes to any other that answers, from the same checkpoint.
+- A copy may be left at the source, and wherever the journal says a start was tried. None is believed to be
+  dead because it should be: the fence (`Sites.clear`) must say so of each, before anything is handed over.
+  Where the fence cannot say so, nothing is started and the move stays open, to be resumed later: for a while
+  there may be no copy, and never two.
+
+When a move fails because of the target, the job goes back where it was. What goes wrong before `stop` does
+not disturb the job at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from headrace.errors import EngineError, HeadraceError
+from headrace.runtime.executor import ENDED, JobState, Progress
+from headrace.runtime.handover import Position, hand_over, pause_after, position_of, retire
+
+_AT_ONCE = 8
+
+
+class Step(StrEnum):
+    PREPARE = "prepare"
+    STOP = "stop"
+    HAND_OVER = "hand over"
+    REWIRE = "rewire"
+    START = "start"
+    CONFIRM = "confirm"
+    CLEAN = "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    id: int
+    job: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One step that is about to be done at a site. `facts` are texts and whole numbers."""
+
+    step: Step
+    site: str
+    facts: Mapping[str, str | int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a move ended. `site` is where the job runs now; `moved`: whether that is the target."""
+
+    move: Move
+    site: str
+    moved: bool
+    pause: float | None = None
+    """Seconds from the last batch at the old site to the first at the new one; None: there were not both."""
+    reason: str = ""
+    """Why it is not where it was to go."""
+
+
+class Unsettled(EngineError):
+    """Nowhere can the job be started now; the move stays open and is resumed later."""
+
+    kind = "move not settled"
+
+
+class Journal(Protocol):
+    """Keeps entries for good: `write` and `end` return once a power cut would not lose them."""
+
+    def write(self, move: Move, entry: Entry) -> None: ...
+
+    def end(self, outcome: Outcome) -> None: ...
+
+    def open_moves(self) -> Sequence[tuple[Move, Sequence[Entry]]]:
+        """Moves that were begun and have not ended, with all that was written, the oldest first."""
+        ...
+
+
+class Sites(Protocol):
+    """What a move needs of the sites. Every call may raise a HeadraceError."""
+
+    def answers(self, site: str) -> bool: ...
+
+    def others(self, job: str) -> Sequence[str]:
+        """Sites that could take the job where neither source nor target can, the best first."""
+        ...
+
+    def prepare(self, job: str, site: str) -> None:
+        """Make the site ready for the job, without touching what the job has kept."""
+        ...
+
+    def runs(self, job: str, site: str) -> bool:
+        """Whether this process has a copy of the job running there. It knows nothing of other processes."""
+        ...
+
+    def stop(self, job: str, site: str) -> None:
+        """Stop the copy that this process has there, at a batch boundary."""
+        ...
+
+    def clear(self, job: str, site: str) -> None:
+        """The fence. Return once no copy of the job is running there, whoever started it; stop or kill one
+        that is. Raises where that cannot be known."""
+        ...
+
+    def state(self, job: str, site: str) -> Path:
+        """The job's folder as the site sees it."""
+        ...
+
+    def start(self, job: str, site: str) -> None: ...
+
+    def progress(self, job: str) -> Progress: ...
+
+
+Hook = Callable[[Move, str], None]
+"""(move, the site the job will run at): leads a channel there. May be called again after a crash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds. `first_batch`: until a start is given up; `quiet`: a job that has run for so long without a
+    batch has no input, and need not be waited for; `look`: between two looks."""
+
+    first_batch: float = 60.0
+    quiet: float = 10.0
+    look: float = 0.05
+
+
+class Relocator:
+    """Carries moves through. Calls for different jobs may come from several threads."""
+
+    def __init__(
+        self,
+        sites: Sites,
+        journal: Journal,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+        hooks: Sequence[Hook] = (),
+        patience: Patience | None = None,
+    ) -> None:
+        self._sites, self._journal, self._clock, self._sleep = sites, journal, clock, sleep
+        self._hooks, self._patience = hooks, patience or Patience()
+
+    # -- moving -------------------------------------------------------------------------------------
+
+    def move(self, move: Move) -> Outcome:
+        """All steps. Raises Unsettled where the job can be started nowhere at the moment."""
+        refused = self.prepare(move)
+        return refused or self.carry(move)
+
+    def move_all(self, moves: Sequence[Move]) -> list[Outcome | HeadraceError]:
+        """Several jobs at once; one that fails does not keep the others."""
+
+        def one(move: Move) -> Outcome | HeadraceError:
+            try:
+                return self.move(move)
+            except HeadraceError as error:
+                return error
+
+        if not moves:
+            return []
+        with ThreadPoolExecutor(min(len(moves), _AT_ONCE)) as pool:
+            return list(pool.map(one, moves))
+
+    def prepare(self, move: Move) -> Outcome | None:
+        """The first step, which may take long and disturbs nobody. The outcome, where the target cannot take
+        the job: the job runs on where it is. A source that is dead is no reason to stay there."""
+        self._journal.write(move, Entry(Step.PREPARE, move.target))
+        try:
+            self._sites.prepare(move.job, move.target)
+        except HeadraceError as error:
+            if self._sites.answers(move.source):
+                return self._end(Outcome(move, move.source, False, reason=error.render()))
+        return None
+
+    def carry(self, move: Move) -> Outcome:
+        """The steps after `prepare`."""
+        entries = [Entry(Step.PREPARE, move.target)]
+        # Asked before, so that the pause is not longer by it; a dead site is for the fence.
+        alive = self._sites.answers(move.source)
+        self._write(move, entries, Entry(Step.STOP, move.source))
+        reason = "" if alive else f"{move.source} does not answer"
+        try:
+            if alive:
+                self._sites.stop(move.job, move.source)
+        except HeadraceError as error:
+            reason = error.render()
+        # The target has just been asked, and asking again would be part of the pause.
+        return self._settle(move, entries, [move.target, move.source], reason, sure=move.target)
+
+    # -- after a crash ------------------------------------------------------------------------------
+
+    def resume(self) -> list[Outcome | HeadraceError]:
+        """Carry every open move to an end: one running copy of each job."""
+        found: list[Outcome | HeadraceError] = []
+        for move, entries in self._journal.open_moves():
+            try:
+                found.append(self._resume(move, list(entries)))
+            except HeadraceError as error:
+                found.append(error)
+        return found
+
+    def _resume(self, move: Move, entries: list[Entry]) -> Outcome:
+        if not is_handed_over(entries):
+            if self._sites.runs(move.job, move.source):
+                return self._end(Outcome(move, move.source, False, reason="the move was interrupted"))
+            return self._settle(move, entries, [move.source, move.target], "the move was interrupted")
+        order = [wanted_at(move, entries), move.target, move.source]
+        return self._settle(move, entries, order, "the move was interrupted")
+
+    def place(self, move: Move, entries: Sequence[Entry]) -> str:
+        """For a manager that starts all its jobs anew: what `resume` does, up to the start. The site where
+        the job is to be started; the move is ended by the caller."""
+        made = list(entries)
+        self._clear(move, made)
+        wanted = wanted_at(move, made)
+        order = _different([wanted, move.target, move.source, *self._sites.others(move.job)])
+        site = next((one for one in order if self._sites.answers(one)), wanted)
+        self._hand_over(move, made, site)
+        return site
+
+    # -- the steps ----------------------------------------------------------------------------------
+
+    def _settle(
+        self, move: Move, entries: list[Entry], order: Iterable[str], reason: str, sure: str = ""
+    ) -> Outcome:
+        """Start one copy at the first of these sites that can, or at any other."""
+        told = [reason] if reason else []
+        for site in _different([*order, *self._sites.others(move.job)]):
+            if site != sure and not self._sites.answers(site):
+                told.append(f"{site} does not answer")
+                continue
+            self._clear(move, entries)
+            try:
+                pause = self._run_at(move, entries, site)
+            except HeadraceError as error:
+                told.append(error.render())
+                continue
+            self._clean(move, entries, site)
+            moved = site == move.target
+            return self._end(Outcome(move, site, moved, pause, "" if moved else "\n".join(told)))
+        raise Unsettled(
+            f"job {move.job} can be started nowhere now: it waits, with all it has kept",
+            detail="\n".join(told),
+            hint="Start a site; the move is carried on from its journal.",
+        )
+
+    def _clear(self, move: Move, entries: Iterable[Entry]) -> None:
+        """No copy is left anywhere, or this raises."""
+        for site in suspects(move, entries):
+            self._sites.clear(move.job, site)
+
+    def _run_at(self, move: Move, entries: list[Entry], site: str) -> float | None:
+        """Start there and see it run; the pause."""
+        at = self._hand_over(move, entries, site)
+        self._write(move, entries, Entry(Step.REWIRE, site))
+        for hook in self._hooks:
+            hook(move, site)
+        self._write(move, entries, Entry(Step.START, site))
+        self._sites.start(move.job, site)
+        self._write(move, entries, Entry(Step.CONFIRM, site))
+        self._confirm(move, site)
+        return pause_after(self._sites.state(move.job, site), at.batch)
+
+    def _hand_over(self, move: Move, entries: list[Entry], site: str) -> Position:
+        """From whoever has it. What was left is known from the journal, so that it is checked against what
+        the last copy had, and not against itself."""
+        holder = home_of(move, entries)
+        left, here = (self._sites.state(move.job, one) for one in (holder, site))
+        found = position_of(left)
+        facts: dict[str, str | int] = {
+            "from": holder,
+            "fingerprint": found.fingerprint,
+            "batch": found.batch,
+        }
+        promised = _promised(entries) or found
+        self._write(move, entries, Entry(Step.HAND_OVER, site, facts))
+        hand_over(left, here, promised)
+        return found
+
+    def _confirm(self, move: Move, site: str) -> None:
+        """Until a batch was run there. Raises EngineError where that does not come about."""
+        began = self._clock()
+        while True:
+            seen, waited = self._sites.progress(move.job), self._clock() - began
+            if seen.state is JobState.FINISHED or (seen.batch is not None and seen.state not in ENDED):
+                return
+            if seen.state in ENDED:
+                raise EngineError(f"job {move.job} {seen.state} at {site}", detail=seen.error)
+            quiet = seen.state is JobState.RUNNING and waited >= self._patience.quiet
+            if quiet and self._sites.answers(site):
+                return
+            if waited >= self._patience.first_batch:
+                raise EngineError(f"job {move.job} had no batch at {site} in {waited:.0f} seconds")
+            self._sleep(self._patience.look)
+
+    def _clean(self, move: Move, entries: list[Entry], site: str) -> None:
+        """Nobody can start from what another storage still has of the job."""
+        self._write(move, entries, Entry(Step.CLEAN, site))
+        here = self._sites.state(move.job, site)
+        for other in suspects(move, entries):
+            retire(self._sites.state(move.job, other), here)
+
+    def _write(self, move: Move, entries: list[Entry], entry: Entry) -> None:
+        self._journal.write(move, entry)
+        entries.append(entry)
+
+    def _end(self, outcome: Outcome) -> Outcome:
+        self._journal.end(outcome)
+        return outcome
+
+
+def is_handed_over(entries: Iterable[Entry]) -> bool:
+    """Whether the job no longer belongs to the source."""
+    return any(entry.step is Step.HAND_OVER for entry in entries)
+
+
+def wanted_at(move: Move, entries: Iterable[Entry]) -> str:
+    """Where the job belongs: at the source, or where it was handed over to last."""
+    given = [entry.site for entry in entries if entry.step is Step.HAND_OVER]
+    return given[-1] if given else move.source
+
+
+def home_of(move: Move, entries: Iterable[Entry]) -> str:
+    """The site whose folder has all that the job has kept. A hand-over that nothing follows may be half done;
+    the one it comes from still has everything."""
+    home, coming = move.source, ""
+    for entry in entries:
+        if coming and entry.step is not Step.HAND_OVER:
+            home, coming = coming, ""
+        if entry.step is Step.HAND_OVER:
+            coming = entry.site
+    return home
+
+
+def suspects(move: Move, entries: Iterable[Entry]) -> list[str]:
+    """Where a copy may be running: at the source, and wherever a start was tried."""
+    return _different([move.source, *(entry.site for entry in entries if entry.step is Step.START)])
+
+
+def _promised(entries: Iterable[Entry]) -> Position | None:
+    """The furthest that a hand-over has seen the job come."""
+    seen = [
+        Position(str(entry.facts["fingerprint"]), int(entry.facts["batch"]))
+        for entry in entries
+        if entry.step is Step.HAND_OVER
+    ]
+    return max(seen, key=lambda one: one.batch, default=None)
+
+
+def _different(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,304 @@
+"""Spark at several sites, for jobs that move between them: the executor, the rehearsal, and the fence.
+
+The fence, for one site:
+
+    it answers                      every session that Headrace has left there is taken over and ended
+    it does not, and is ours        its process is dead, or is killed by its id
+    it does not, and is not ours    its lease is waited for: if it answers meanwhile, see above
+
+A lease is a time, not a proof: a site that is cut off from us and not from the storage could go on after it.
+Then it and the new copy are two drivers on one checkpoint, and Spark lets at most one of them have any batch:
+entries of its logs (offsets, commits, and the sink's, by which output is published) are made only where there
+is none, and the driver that finds one ends with an error. So answers stay right even then.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headrace.catalog.model import FileSource, Format, Source
+from headrace.errors import EngineError, NotSupported
+from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
+from headrace.runtime.sites import Unit
+from headrace.runtime.spark.executor import SparkExecutor
+from headrace.runtime.spark.health import Checker, SiteDown
+from headrace.runtime.spark.job import JobRun
+from headrace.runtime.spark.remote import Ledger, Left, address_of, stop_all, stop_named
+from headrace.runtime.spark.servers import Server, kill
+from headrace.runtime.spark.session import Session
+from headrace.runtime.spark.tree import TreeRun
+
+_REHEARSAL_SECONDS = 300.0
+_LOOK_SECONDS = 0.05
+_STOP_SECONDS = 60.0
+_CLOCKS_APART = 2.0
+"""Seconds by which the time of a file and that of a process may differ."""
+
+
+class SitesExecutor(SparkExecutor):
+    """A SparkExecutor that writes down which remote sessions it opens, before it opens them, so that the next
+    process finds them. Jobs may be started and rehearsed by several threads."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        fresh: Callable[[], str],
+        memory: str = "2g",
+        on_rows: Callable[[str, Path], None] | None = None,
+    ) -> None:
+        super().__init__(environ, memory=memory, on_rows=on_rows)
+        self._fresh = fresh
+        self._lost: set[str] = set()
+        """Jobs and queries that were given up with their site; one that was started again since is known."""
+        self._endpoint_of: dict[str, str] = {}
+        """Where each job was started last. A start that failed changes nothing: it says nothing for sure."""
+        self._starting: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        """By endpoint: a session is set up for one start at a time, and a site that hangs holds no other."""
+
+    def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        with self._starting[context.endpoint]:
+            super().start(job, context, drain=drain)
+        self._endpoint_of[job.id] = context.endpoint
+
+    def start_tree(
+        self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        with self._starting[context.endpoint]:
+            super().start_tree(tree, context, members, drain=drain)
+        self._endpoint_of[tree.id] = context.endpoint
+
+    def _session(self, context: JobContext) -> Session:
+        endpoint, ledger = context.endpoint, Ledger(context.root / ".headrace", self._fresh)
+        before = self.open_session(endpoint)
+        self._sessions.get(endpoint, context.shuffle_partitions, ledger)
+        if before is not None and self.open_session(endpoint) != before:
+            # It was not usable, for whatever reason; what it runs must not meet its next copy.
+            deadline = time.monotonic() + _STOP_SECONDS
+            stop_all(endpoint, before, lambda: deadline - time.monotonic())
+            ledger.end(before)
+        return super()._session(context)
+
+    def stop(self, job_id: str) -> None:
+        if not self._is_lost(job_id):
+            super().stop(job_id)
+
+    def status(self, job_id: str) -> JobState:
+        return JobState.FAILED if self._is_lost(job_id) else super().status(job_id)
+
+    def progress(self, job_id: str) -> Progress:
+        if self._is_lost(job_id):
+            return Progress(job_id, JobState.FAILED, error="its site was lost")
+        return super().progress(job_id)
+
+    def _is_lost(self, name: str) -> bool:
+        return name in self._lost and name not in self._jobs and name not in self._trees
+
+    def open_session(self, endpoint: str) -> str | None:
+        """The session of this process at a site: what runs in it is known."""
+        return next(iter(self._sessions.sessions(endpoint)), None)
+
+    def running_at(self, endpoint: str) -> list[str]:
+        """The jobs that this process has there."""
+        here = [name for name, where in self._endpoint_of.items() if where == endpoint]
+        return [name for name in here if name in self._jobs and not self._jobs[name].ended]
+
+    def has_stopped(self, job: str, endpoint: str) -> bool:
+        """Whether this process started the job there last, and has seen it stop."""
+        run = self._jobs.get(job) if self._endpoint_of.get(job) == endpoint else None
+        return run is not None and run.state in (JobState.STOPPED, JobState.FINISHED)
+
+    def leave(self, endpoint: str) -> None:
+        """Give up a site that was lost: nobody waits any more for what its jobs would say."""
+        for name in self.running_at(endpoint):
+            run = self._jobs.pop(name)
+            threading.Thread(target=run.stop, daemon=True).start()
+            members = {query for query, tree in self._trees.items() if tree is run}
+            self._trees = {query: tree for query, tree in self._trees.items() if query not in members}
+            self._lost |= {name} | members
+        self._sessions.forget(endpoint)
+
+    # -- rehearsal ----------------------------------------------------------------------------------
+
+    def rehearse(self, unit: Unit, site: str) -> None:
+        """Run the job at a site over no input, to its end, in a folder of its own. So its session is open,
+        its plan is compiled, its Python workers are there with all their packages, and what it writes at the
+        site is seen here: all that a start needs, before the job is stopped elsewhere. Raises EngineError or
+        UserError where it does not come about."""
+        context = unit.context(site)
+        folder = context.state.with_name(f".rehearsal-{context.state.name}")
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            run = _rehearsal(unit, site, folder)
+            with self._starting[context.endpoint]:
+                session = self._session(context)
+                _check_version(session, site)
+                run.begin(session, None)
+            _wait(run, site)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_version(session: Session, site: str) -> None:
+    import pyspark
+
+    here, there = (version.split(".")[:2] for version in (pyspark.__version__, str(session.version)))
+    if here != there:
+        raise NotSupported(
+            f"site {site} runs Spark {session.version}, and this is {pyspark.__version__}",
+            hint="A checkpoint is not handed from one version of Spark to another.",
+        )
+
+
+def _rehearsal(unit: Unit, site: str, folder: Path) -> JobRun:
+    empty = folder / "nothing"
+    empty.mkdir(parents=True)
+    context = _over_nothing(unit.context(site), folder / "job", empty)
+    if not isinstance(unit.job, TreeJob):
+        return JobRun(replace(unit.job, id=f"{unit.job.id}-rehearsal"), context, drain=True)
+    tree = replace(unit.job, id=f"{unit.job.id}-rehearsal")
+    members = {
+        name: _over_nothing(member, folder / f"member-{name}", empty)
+        for name, member in unit.members(site).items()
+    }
+    return TreeRun(tree, context, members, drain=True)
+
+
+def _over_nothing(context: JobContext, state: Path, empty: Path) -> JobContext:
+    """The same, with folders of its own, and with streams that have no rows."""
+    streams = {
+        name: stream.model_copy(update={"source": _nothing(stream.source, empty)})
+        for name, stream in context.streams.items()
+    }
+    return replace(context, streams=streams, state=state, results=state / "results", trigger=0)
+
+
+def _nothing(source: Source, empty: Path) -> Source:
+    """Files are read as they will be; any other source as files."""
+    if isinstance(source, FileSource):
+        return source.model_copy(update={"path": str(empty)})
+    return FileSource(path=str(empty), format=Format.PARQUET)
+
+
+def _wait(run: JobRun, site: str) -> None:
+    deadline = time.monotonic() + _REHEARSAL_SECONDS
+    while run.state not in ENDED:
+        if time.monotonic() > deadline:
+            threading.Thread(target=run.stop, daemon=True).start()
+            raise EngineError(f"{run.job.id} does not come to its end at {site}")
+        time.sleep(_LOOK_SECONDS)
+    if run.state is not JobState.FINISHED:
+        raise EngineError(f"{run.job.query} cannot run at {site}", detail=run.progress().error)
+
+
+@dataclass(frozen=True, slots=True)
+class FenceTimes:
+    """Seconds. `patience`: in which a site must answer; `lease`: after which a silent site that is not ours
+    is taken for dead; `look`: between two looks at it."""
+
+    patience: float = 10.0
+    lease: float = 30.0
+    look: float = 0.5
+
+
+class SparkFence:
+    """Makes sure that nothing of a project runs at a site any more. Needs the project's run lock."""
+
+    def __init__(
+        self,
+        executor: SitesExecutor,
+        ledger: Ledger,
+        endpoints: Mapping[str, str],
+        ours: Callable[[], Iterable[Server]],
+        checker: Checker,
+        times: FenceTimes | None = None,
+    ) -> None:
+        """`endpoints` by site; `ours` are the servers that were started on this machine."""
+        self._executor, self._ledger, self._endpoints = executor, ledger, endpoints
+        self._ours, self._checker, self._times = ours, checker, times or FenceTimes()
+
+    def answers(self, site: str) -> bool:
+        endpoint = self._endpoints[site]
+        return not is_remote(endpoint) or self._checker.check(endpoint, self._times.patience).answers
+
+    def clear(self, job: str, site: str) -> None:
+        """Return once no copy of the job runs there. Raises EngineError where one does not stop."""
+        endpoint = self._endpoints[site]
+        if not is_remote(endpoint) or self._executor.has_stopped(job, endpoint):
+            # This process has one engine of its own, and that of an earlier process has a fence of its own.
+            return
+        if not self._ask(endpoint):
+            self._bury(site, endpoint)
+            return
+        self._end_left(endpoint)
+        if job in self._executor.running_at(endpoint):
+            self._executor.stop(job)
+        if not self._executor.has_stopped(job, endpoint):
+            self._stop_own(job, endpoint)
+
+    def clear_all(self) -> None:
+        """No session of an earlier process is left, anywhere."""
+        places = {address_of(left, self._endpoints.values()) for left in self._ledger.left()}
+        names = {endpoint: site for site, endpoint in self._endpoints.items()}
+        for endpoint in sorted(places):
+            if self._ask(endpoint):
+                self._end_left(endpoint)
+            else:
+                self._bury(names.get(endpoint, endpoint), endpoint)
+
+    def _ask(self, endpoint: str) -> bool:
+        """Whether the site answers; one that is not ours has the time of its lease to do so."""
+        deadline = self._checker.clock() + (0.0 if self._server(endpoint) else self._times.lease)
+        while not self._checker.check(endpoint, self._times.patience).answers:
+            if self._checker.clock() >= deadline:
+                return False
+            time.sleep(self._times.look)
+        return True
+
+    def _server(self, endpoint: str) -> Server | None:
+        return next((server for server in self._ours() if server.address == endpoint), None)
+
+    def _end_left(self, endpoint: str) -> None:
+        mine = self._executor.open_session(endpoint)
+        for left in self._sessions_at(endpoint):
+            if left.session != mine:
+                stop_all(endpoint, left.session, self._left())
+                self._ledger.end(left.session)
+
+    def _stop_own(self, job: str, endpoint: str) -> None:
+        """A start that failed half-way may have left its query in the session of this process."""
+        session = self._executor.open_session(endpoint)
+        if session is not None:
+            stop_named(endpoint, session, job, self._left())
+
+    def _bury(self, site: str, endpoint: str) -> None:
+        """The site is dead, or is made to be. A server of ours that is younger than the sessions has none of
+        them: it is one that is just being started again, and is left alone."""
+        server, sessions = self._server(endpoint), self._sessions_at(endpoint)
+        if server is not None and any(left.since > server.started - _CLOCKS_APART for left in sessions):
+            kill(server)
+            if server.process() is not None:
+                raise SiteDown(site, endpoint, f"process {server.pid} does not end")
+        self._executor.leave(endpoint)
+        for left in sessions:
+            self._ledger.end(left.session)
+
+    def _sessions_at(self, endpoint: str) -> list[Left]:
+        known = self._endpoints.values()
+        return [left for left in self._ledger.left() if address_of(left, known) == endpoint]
+
+    def _left(self) -> Callable[[], float]:
+        """What is left of the time to stop things in: a batch may have to be waited for."""
+        deadline = self._checker.clock() + _STOP_SECONDS
+        return lambda: deadline - self._checker.clock()
+
+
+def is_remote(endpoint: str) -> bool:
+    return endpoint.startswith("sc://")

@@ -1,0 +1,184 @@
+"""Moves in a run that is on: called once a round by the loop that owns the jobs.
+
+    moving = Moving(fleet, lambda: keeper.project, moves, ways)
+    ... each round: moving.carry_out(); a run that ends: moving.close()
+
+The long step, `prepare`, is done by a thread beside the loop, and disturbs nobody. The others are done in the
+round itself, since the fleet belongs to the loop: that is the pause of the job, and the loop's, while other
+jobs go on by themselves. A site that does not answer any more loses its jobs to others (`rescue`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from headrace.catalog.model import Project
+from headrace.errors import EngineError, HeadraceError, NotSupported
+from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
+from headrace.runtime.relocate import Outcome, Relocator
+from headrace.runtime.sites import Unit, Ways
+from headrace.service.fleet import Fleet, queries
+from headrace.service.layout import job_folder, query_context, tree_context
+from headrace.state.moves import MoveRecord, Moves
+
+_AT_ONCE = 2
+"""Preparing takes the target's cores; more at once would disturb those who run there."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSites:
+    """Implements `relocate.Sites` over the jobs of a run."""
+
+    fleet: Fleet
+    project: Callable[[], Project]
+    ways: Ways
+
+    def answers(self, site: str) -> bool:
+        return self.ways.answers(site)
+
+    def others(self, job: str) -> Sequence[str]:
+        return self.ways.others(job)
+
+    def prepare(self, job: str, site: str) -> None:
+        self.ways.prepare(movable(self.project(), self._unit(job)), site)
+
+    def runs(self, job: str, site: str) -> bool:
+        seen = self.fleet.states.get(job)
+        return self._unit(job).site == site and seen is not None and seen.state not in ENDED
+
+    def stop(self, job: str, site: str) -> None:
+        if self._unit(job).site == site:
+            self.fleet.stop([job])
+
+    def clear(self, job: str, site: str) -> None:
+        self.ways.clear(job, site)
+        if self.runs(job, site):
+            # Nothing of it is left there; what this process still has of it is told so.
+            self.fleet.stop([job])
+
+    def state(self, job: str, site: str) -> Path:
+        return job_folder(self.project(), job)
+
+    def start(self, job: str, site: str) -> None:
+        error = self.fleet.start(self.project(), replace(self._unit(job), site=site))
+        if error is not None:
+            raise error
+        seen = self.fleet.states[job]
+        if seen.state is JobState.FAILED:
+            raise EngineError(f"{job} does not start at {site}", detail=seen.error)
+
+    def progress(self, job: str) -> Progress:
+        self.fleet.observe()
+        return self.fleet.states[job]
+
+    def _unit(self, job: str) -> Job | TreeJob:
+        unit = self.fleet.units.get(job)
+        if unit is None:
+            raise EngineError(f"{job} is not running here any more")
+        if not isinstance(unit, Job | TreeJob):
+            raise NotSupported(f"{job} is split between engines, and cannot be moved yet")
+        return unit
+
+
+def movable(project: Project, unit: Job | TreeJob) -> Unit:
+    """The unit as a move sees it: the same at every site, but for the site's endpoint."""
+
+    def context(site: str) -> JobContext:
+        if isinstance(unit, TreeJob):
+            return tree_context(project, replace(unit, site=site))
+        return query_context(project, unit.query, site)
+
+    def members(site: str) -> dict[str, JobContext]:
+        return {name: query_context(project, name, site) for name in queries(unit)}
+
+    return Unit(unit, context, members)
+
+
+@dataclass(slots=True)
+class Moving:
+    """What a run knows of moves. `note` is told what became of each."""
+
+    fleet: Fleet
+    project: Callable[[], Project]
+    moves: Moves
+    ways: Ways
+    note: Callable[[str], None] = lambda _: None
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
+    _preparing: dict[int, tuple[MoveRecord, Future[Outcome | None]]] = field(default_factory=dict)
+
+    @property
+    def relocator(self) -> Relocator:
+        return Relocator(
+            FleetSites(self.fleet, self.project, self.ways), self.moves, time.monotonic, time.sleep
+        )
+
+    def pending_moves(self) -> bool:
+        """Whether there is something to do; cheap, for every round."""
+        return bool(self._preparing) or self.moves.any_asked()
+
+    def carry_out(self) -> list[Outcome]:
+        """Begin what was asked for, and go on with what is prepared; the moves that have ended now."""
+        if not self.pending_moves():
+            return []
+        for record in self.moves.asked():
+            if record.id not in self._preparing:
+                self._begin(record)
+        done = [record for record, prepared in self._preparing.values() if prepared.done()]
+        return [outcome for record in done for outcome in self._finish(record)]
+
+    def _begin(self, record: MoveRecord) -> None:
+        self._preparing[record.id] = (record, self._pool.submit(self.relocator.prepare, record.move))
+
+    def _finish(self, record: MoveRecord) -> list[Outcome]:
+        _, prepared = self._preparing.pop(record.id)
+        return self._carry(record, prepared)
+
+    def _carry(self, record: MoveRecord, prepared: Future[Outcome | None] | None = None) -> list[Outcome]:
+        try:
+            refused = None if prepared is None else prepared.result()
+            outcome = refused or self.relocator.carry(record.move)
+        except HeadraceError as error:
+            # It stays open: `resume` carries it on as soon as a site can take the job.
+            self.note(f"{record.job}: {error.message}")
+            return []
+        self.note(_told(outcome))
+        return [outcome]
+
+    def resume(self) -> list[Outcome]:
+        """Moves that are stuck because no site could take the job."""
+        busy = set(self._preparing)
+        stuck = [move for move, _ in self.moves.open_moves() if move.id not in busy]
+        found = self.relocator.resume() if stuck and not busy else []
+        ended = [outcome for outcome in found if isinstance(outcome, Outcome)]
+        for outcome in ended:
+            self.note(_told(outcome))
+        return ended
+
+    def rescue(self, site: str) -> list[Outcome]:
+        """The site is lost: its jobs go on elsewhere, from their checkpoints. Nothing is rehearsed: they
+        stand still anyway."""
+        lost = [u.id for u in self.fleet.units.values() if u.site == site and isinstance(u, Job | TreeJob)]
+        others = [name for name in self.ways.others("") if name != site and self.ways.answers(name)]
+        if not others:
+            self.note(f"{site} does not answer, and no other site does: {', '.join(lost)} wait")
+            return []
+        asked = [self.moves.ask(job, site, others[n % len(others)]) for n, job in enumerate(lost)]
+        records = [record for record in map(self.moves.get, asked) if record is not None]
+        return [outcome for record in records for outcome in self._carry(record)]
+
+    def close(self) -> None:
+        """Moves that are being prepared are given up: the next run finds them in the journal."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _told(outcome: Outcome) -> str:
+    move = outcome.move
+    pause = "" if outcome.pause is None else f", after a pause of {outcome.pause:.1f} s"
+    if outcome.moved:
+        return f"{move.job} moved from {move.source} to {move.target}{pause}"
+    return f"{move.job} is at {outcome.site}, not at {move.target}: {outcome.reason}"

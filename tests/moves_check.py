@@ -1,0 +1,234 @@
+"""Random moves of jobs with state under load, with and without kills: every answer must equal the reference.
+
+    python -m tests.moves_check --moves 100 --kills 50 --seed 0
+
+Three local Spark Connect servers, a tree of windows, an interval join and windows over joins, and a feeder
+that writes input all the time. First moves that nothing disturbs, which tell the pauses; then moves in which
+the manager, the source or the target is killed with kill -9 at a random step. Who was killed is started
+again, and in the end all jobs are drained and compared. Exit code 1 if an answer differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headrace.runtime.relocate import Step
+from headrace.runtime.spark.servers import Starting, Wanted, servers, stop
+from headrace.service.sites import Up, checker, down, up
+from tests.moves_load import JOBS, Feeder, Load
+
+_REPLY_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    seed: int = 0
+    apart: bool = False
+    """Each site has storage of its own for checkpoints."""
+    every: float = 1.0
+    """Seconds between two files of input."""
+    patience: float = 10.0
+    """Seconds in which a site must answer."""
+    jobs: tuple[str, ...] = JOBS
+
+
+class ManagerProcess:
+    """The manager as a process of its own, so that it can be killed."""
+
+    def __init__(self, root: Path, folder: Path, how: How) -> None:
+        self._root = root
+        kept = "apart" if how.apart else "shared"
+        self._arguments = [str(root), str(folder), str(how.patience), kept, ",".join(how.jobs)]
+        self._process: subprocess.Popen[str] | None = None
+        self.rescues: list[dict[str, Any]] = []
+        self.at: dict[str, str] = {}
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.moves_manager", *self._arguments]
+        with (self._root / "manager.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        told = self._read()
+        assert told is not None, (self._root / "manager.log").read_text()[-3000:]
+
+    def ask(self, **what: object) -> dict[str, Any] | None:
+        """The answer; None: it was killed."""
+        assert self._process is not None and self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(what) + "\n")
+            self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any] | None:
+        assert self._process is not None and self._process.stdout is not None
+        hung = threading.Timer(_REPLY_SECONDS, self._process.kill)
+        hung.start()
+        try:
+            for line in self._process.stdout:
+                told: dict[str, Any] = json.loads(line)
+                self.at = told.get("at", self.at)
+                if "rescued" not in told:
+                    return told
+                self.rescues.append(told)
+                self.at[told["rescued"]] = told["site"]
+            self._process.wait()
+            return None
+        finally:
+            hung.cancel()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@dataclass(slots=True)
+class Result:
+    moves: int = 0
+    kills: dict[str, int] = field(default_factory=dict)
+    pauses: list[float] = field(default_factory=list)
+    rescues: list[float] = field(default_factory=list)
+    """Seconds without a batch of jobs that were lost with their site."""
+    problems: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        told = [f"{self.moves} moves, kills: {self.kills or 'none'}"]
+        for name, found in (("pause of a move", self.pauses), ("pause of a lost job", self.rescues)):
+            if found:
+                low, high = statistics.median(found), quantile(found, 0.95)
+                told.append(
+                    f"{name}: p50 {low:.2f} s, p95 {high:.2f} s, most {max(found):.2f} s ({len(found)})"
+                )
+        return [*told, *(self.problems or ["every answer equals the reference"])]
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The least value that so many are not above."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+@dataclass(slots=True)
+class Check:
+    root: Path
+    folder: Path
+    how: How
+
+    def run(self, moves: int, kills: int) -> Result:
+        how = self.how
+        rng, result = random.Random(how.seed), Result()
+        load = Load(self.root, {server.name: server.address for server in servers(self.folder)}, how.apart)
+        feeder = Feeder(load, how.seed, how.every)
+        feeder.start()
+        manager = ManagerProcess(self.root, self.folder, how)
+        try:
+            manager.start()
+            for number in range(moves + kills):
+                self._one(rng, result, manager, killing=number >= moves)
+            self._end(feeder, manager, load, result)
+        finally:
+            feeder.stop()
+            manager.stop()
+        return result
+
+    def _one(self, rng: random.Random, result: Result, manager: ManagerProcess, *, killing: bool) -> None:
+        job = rng.choice(self.how.jobs)
+        target = rng.choice([name for name in self._names() if name != manager.at[job]])
+        kill = None
+        if killing:
+            who, step = rng.choice(("manager", "source", "target")), rng.choice(list(Step)).value
+            kill = {"who": who, "step": step, "delay": rng.choice((0.0, rng.random()))}
+            result.kills[who] = result.kills.get(who, 0) + 1
+        time.sleep(rng.random())
+        told = manager.ask(do="move", job=job, target=target, kill=kill)
+        result.moves += 1
+        print(f"{result.moves}: {job} to {target}, kill {kill}: {told}", flush=True)
+        if told is None and kill is None:
+            result.problems.append(f"the manager ended by itself, moving {job} to {target}")
+        if told is None:
+            manager.start()
+        if kill is None and told is not None and not told["moved"]:
+            result.problems.append(f"{job} was not moved to {target}: {told}")
+        if kill is None and told is not None and told.get("pause") is not None:
+            result.pauses.append(told["pause"])
+        self._revive()
+
+    def _names(self) -> list[str]:
+        return [server.name for server in servers(self.folder)]
+
+    def _revive(self) -> None:
+        """A site that was killed is there again, at the same address, before the next move."""
+        for dead in [server for server in servers(self.folder) if server.process() is None]:
+            stop(dead)
+            wanted = Wanted(dead.name, dead.folder, dead.port, dead.memory, dead.cores)
+            with Starting(wanted, os.environ) as begun:
+                while not checker().check(dead.address, 60.0).answers:
+                    begun.check_alive()
+                    time.sleep(0.3)
+                begun.keep()
+
+    def _end(self, feeder: Feeder, manager: ManagerProcess, load: Load, result: Result) -> None:
+        print(f"{feeder.stop()} files were written", flush=True)
+        told = manager.ask(do="drain")
+        if told is None or told.get("drained"):
+            result.problems.append(f"not drained: {told}")
+        result.rescues = [one["pause"] for one in manager.rescues if one["pause"] is not None]
+        result.problems += load.problems(self.how.jobs)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--moves", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sites", type=int, default=3)
+    parser.add_argument("--memory", default="700m")
+    parser.add_argument("--jobs", default=",".join(JOBS))
+    parser.add_argument("--every", type=float, default=1.0, help="seconds between two files of input")
+    parser.add_argument(
+        "--apart", action="store_true", help="each site has storage of its own for checkpoints"
+    )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=10.0,
+        help="seconds in which a site must answer; more on a busy machine",
+    )
+    how = parser.parse_args(arguments)
+    # However it is ended, the servers are.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="headrace-moves-") as name:
+        root, folder = Path(name) / "project", Path(name) / "sites"
+        root.mkdir()
+        up(folder, Up(how.sites, how.memory), os.environ, print)
+        try:
+            chosen = How(how.seed, how.apart, how.every, how.patience, tuple(how.jobs.split(",")))
+            result = Check(root, folder, chosen).run(how.moves, how.kills)
+        finally:
+            down(folder)
+    print("\n".join(result.lines()))
+    return 1 if result.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

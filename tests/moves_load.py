@@ -1,0 +1,148 @@
+"""Jobs with state that are fed while they are moved: a tree of windows, an interval join, windows over joins.
+
+All read one stream of small files that a feeder writes, one after the other, as long as the check goes on. At
+the end each job is drained, and what it gave must be what a batch evaluation of the same files gives.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.catalog.model import Query, SinkKind
+from headrace.plan import logical as lp
+from headrace.plan.placed import Job, TreeJob, TreeMember, shape_of
+from headrace.runtime.compare import inexact_columns, multiset_difference
+from headrace.runtime.duckdb.reference import evaluate
+from headrace.runtime.executor import JobContext
+from headrace.runtime.results import read_results
+from headrace.runtime.sites import Unit
+from headrace.service.members import normal_form, weavable
+from headrace.sql.bind import bind_query
+from tests.spark.harness import context_of, with_files, write_batches
+from tests.spark.plans import SHAPES, STREAM, random_batches
+
+_HOP = "FROM TABLE(HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '{}' SECOND, INTERVAL '{}' SECOND))"
+_QUERIES = {
+    "means": f"SELECT window_start, plug, avg(value) AS m, count(*) AS n {_HOP.format(2, 10)} "
+    "GROUP BY window_start, window_end, plug",
+    "tops": f"SELECT window_end, plug, max(value) AS top {_HOP.format(3, 7)} "
+    "WHERE value > 20 GROUP BY window_start, window_end, plug",
+    "counts": f"SELECT window_end, count(*) AS n {_HOP.format(15, 60)} GROUP BY window_start, window_end",
+}
+JOBS = ("tree", "join", "window")
+_ROWS = 40
+_FILES_PER_BATCH = 4
+"""So that a job that has stood still catches up."""
+
+
+def tree() -> TreeJob:
+    return TreeJob("tree", "local", shape_of(_members()), _members())
+
+
+def _members() -> tuple[TreeMember, ...]:
+    return tuple(_member(name, sql) for name, sql in _QUERIES.items())
+
+
+def _member(name: str, sql: str) -> TreeMember:
+    plan = normal_form(bind_query(Query(name=name, sql=sql), {"s": STREAM}, {}))
+    aggregate = weavable(plan)
+    assert not isinstance(aggregate, str), aggregate
+    return TreeMember(name, plan, aggregate)
+
+
+def plans() -> dict[str, lp.LogicalPlan]:
+    """Of every query, by its name."""
+    return {m.query: m.plan for m in tree().members} | {
+        "join": SHAPES["join"],
+        "window": SHAPES["join_then_window"],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The jobs of one check, in one folder. `apart`: each site has storage of its own for what jobs keep."""
+
+    root: Path
+    endpoints: Mapping[str, str]
+    apart: bool = False
+
+    @property
+    def input(self) -> Path:
+        return self.root / "in"
+
+    def units(self, *, drain: bool = False, jobs: Sequence[str] = JOBS) -> dict[str, Unit]:
+        made: dict[str, Unit] = {}
+        for name in jobs:
+            plan = plans()
+            job: Job | TreeJob = tree() if name == "tree" else Job(name, name, "local", plan[name])
+            made[name] = Unit(
+                job,
+                lambda site, name=name: self.context(name, site, drain=drain),  # type: ignore[misc]
+                lambda site: {query: self.context(query, site, drain=drain) for query in _QUERIES},
+                drain,
+            )
+        return made
+
+    def context(self, name: str, site: str, *, drain: bool = False) -> JobContext:
+        """A drain takes all that is left at once."""
+        limit = None if drain else _FILES_PER_BATCH
+        streams = {"s": with_files(STREAM, self.input, files_per_batch=limit)}
+        made = context_of(self.root, streams, {}, name=name, endpoint=self.endpoints[site])
+        if self.apart and name in JOBS:
+            made = replace(made, state=self.root / ".headrace" / f"jobs-of-{site}" / name)
+        return made
+
+    def problems(self, jobs: Sequence[str] = JOBS) -> list[str]:
+        """What differs from the reference, for each query."""
+        files = sorted(self.input.glob("*.parquet"))
+        rows = pa.concat_tables([pq.read_table(path) for path in files])
+        names = [q for job in jobs for q in (_QUERIES if job == "tree" else (job,))]
+        return [problem for name in names for problem in self._problem(name, rows)]
+
+    def _problem(self, query: str, rows: pa.Table) -> list[str]:
+        plan = plans()[query]
+        approximate, spread = inexact_columns(plan)
+        wanted = evaluate(plan, {"s": rows})
+        got = read_results(
+            self.context(query, next(iter(self.endpoints))).results, SinkKind.PARQUET, plan.schema
+        )
+        found = multiset_difference(wanted, got, approximate=approximate, spread=spread)
+        if not wanted.num_rows:
+            return [f"{query}: the reference has no rows"]
+        return [f"{query}: {found.text()}"] if found else []
+
+
+class Feeder:
+    """Writes a file every so many seconds until it is stopped."""
+
+    def __init__(self, load: Load, seed: int, every: float, most: int = 2000) -> None:
+        self._load, self._every = load, every
+        self._batches = random_batches(seed, batches=most, rows=_ROWS)
+        self._stop, self.written = threading.Event(), 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self, first: int = 3) -> None:
+        """The first files are there before any job is."""
+        for _ in range(first):
+            self._write()
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every) and self.written < len(self._batches):
+            self._write()
+
+    def _write(self) -> None:
+        write_batches(self._load.input, [self._batches[self.written]], first=self.written)
+        self.written += 1
+
+    def stop(self) -> int:
+        """How many files there are in all."""
+        self._stop.set()
+        self._thread.join()
+        return self.written

@@ -1,0 +1,114 @@
+"""Two real Spark Connect servers: jobs with state move between them while rows come in, and survive a kill.
+
+`python -m tests.moves_check` does this a hundred times, with kill -9 of everybody.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import UserError
+from headrace.runtime.executor import JobState
+from headrace.runtime.spark.remote import Ledger
+from headrace.runtime.spark.servers import kill, servers
+from headrace.service.sites import Up, down, status, up
+from tests.moves_load import Feeder
+from tests.moves_manager import Manager, fresh
+
+pytestmark = [
+    pytest.mark.spark,
+    # Spark's client says so, in whichever thread, when a server is gone.
+    pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED"),
+]
+JOBS = ("tree", "join")
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Two servers; gone in the end, whatever happens."""
+    found = tmp_path_factory.mktemp("project") / "sites"
+    up(found, Up(2, "700m"), os.environ)
+    yield found
+    down(found)
+
+
+def begun(root: Path, folder: Path) -> tuple[Manager, Feeder]:
+    manager = Manager(root, folder, patience=PATIENCE, jobs=JOBS)
+    feeder = Feeder(manager.load, seed=5, every=0.5, most=100)
+    feeder.start()
+    manager.begin()
+    return manager, feeder
+
+
+def test_servers_answer_and_are_not_started_twice(folder: Path) -> None:
+    rows = status(folder, patience=PATIENCE)
+    assert [row.state for row in rows] == ["answers", "answers"]
+    assert all(row.pid and row.memory and row.spark.startswith("4.") for row in rows)
+    with pytest.raises(UserError, match="2 sites run already") as caught:
+        up(folder, Up(1), os.environ)
+    assert f"process {rows[0].pid}" in caught.value.detail
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_jobs_move_back_and_forth_and_answer_as_if_they_had_not(
+    folder: Path, tmp_path: Path, apart: bool
+) -> None:
+    manager = Manager(tmp_path, folder, apart=apart, patience=PATIENCE, jobs=JOBS)
+    feeder = Feeder(manager.load, seed=4, every=0.5, most=100)
+    feeder.start()
+    manager.begin()
+    try:
+        for target in ("site2", "site1"):
+            for job in JOBS:
+                outcome = manager.move(job, target)
+                assert outcome.moved, outcome
+        feeder.stop()
+        assert manager.drain() == []
+    finally:
+        manager.executor.close()
+    assert manager.load.problems(JOBS) == []
+    assert Ledger(tmp_path / ".headrace", fresh).left() == []
+
+
+def test_what_a_killed_manager_leaves_running_is_ended_by_the_next(folder: Path, tmp_path: Path) -> None:
+    lost, feeder = begun(tmp_path, folder)
+    assert len(Ledger(tmp_path / ".headrace", fresh).left()) == 1
+    # As after kill -9: nobody stops or closes anything, and the servers go on.
+    manager = Manager(tmp_path, folder, patience=PATIENCE, jobs=JOBS)
+    try:
+        manager.begin()
+        for job in JOBS:
+            while lost.executor.status(job) is JobState.RUNNING:
+                time.sleep(0.1)
+        feeder.stop()
+        assert manager.drain() == []
+    finally:
+        manager.executor.close()
+        lost.executor.close()
+    assert manager.load.problems(JOBS) == []
+
+
+def test_jobs_of_a_killed_site_go_on_at_the_other(folder: Path, tmp_path: Path) -> None:
+    manager, feeder = begun(tmp_path, folder)
+    try:
+        assert {manager.sites.site_of(job) for job in JOBS} == {"site1"}
+        kill(next(server for server in servers(folder) if server.name == "site1"))
+        rescued: list[str] = []
+        deadline = time.monotonic() + 120
+        while len(rescued) < len(JOBS):
+            assert time.monotonic() < deadline, rescued
+            rescued += [outcome.site for outcome in manager.watch()]
+            time.sleep(0.1)
+        assert set(rescued) == {"site2"}
+        assert status(folder, patience=PATIENCE)[0].state == "dead"
+        feeder.stop()
+        assert manager.drain() == []
+    finally:
+        manager.executor.close()
+    assert manager.load.problems(JOBS) == []

@@ -1,0 +1,105 @@
+"""The fence for sites that do not answer: who is killed, who is left alone, who is waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import psutil
+import pytest
+
+from headrace.runtime.spark.health import Checker, Health
+from headrace.runtime.spark.remote import Ledger
+from headrace.runtime.spark.servers import Server, read
+from headrace.runtime.spark.sites import FenceTimes, SitesExecutor, SparkFence
+
+ADDRESS = "sc://127.0.0.1:1"
+
+
+@dataclass(slots=True)
+class Engine:
+    """What the fence asks of the executor of this process."""
+
+    stopped: bool = False
+    left: list[str] = field(default_factory=list)
+
+    def has_stopped(self, job: str, endpoint: str) -> bool:
+        return self.stopped
+
+    def leave(self, endpoint: str) -> None:
+        self.left.append(endpoint)
+
+
+class Silent(Checker):
+    """Nobody answers; every question takes a second."""
+
+    asked = 0
+
+    def check(self, address: str, seconds: float) -> Health:
+        Silent.asked += 1
+        return Health(False, 1.0, reason="nobody")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A process that sleeps, written down as a server."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        folder = tmp_path / "sites" / "site1"
+        folder.mkdir(parents=True)
+        began = psutil.Process(process.pid).create_time()
+        about = {"pid": process.pid, "started": began, "port": 1, "memory": "1g", "cores": 1}
+        (folder / "server.json").write_text(json.dumps(about))
+        found = read(folder)
+        assert found is not None
+        yield found
+        process.kill()
+
+
+def fence_of(engine: Engine, ledger: Ledger, servers: list[Server], lease: float = 0.0) -> SparkFence:
+    Silent.asked = 0
+    checker = Silent(lambda: float(Silent.asked), lambda: "fresh")
+    times = FenceTimes(lease=lease, look=0.0)
+    return SparkFence(
+        cast(SitesExecutor, engine), ledger, {"site1": ADDRESS}, lambda: servers, checker, times
+    )
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    found = Ledger(tmp_path / ".headrace", lambda: "fresh")
+    found.begin("S", ADDRESS)
+    return found
+
+
+def test_a_silent_server_of_ours_is_killed_before_its_jobs_start_elsewhere(
+    server: Server, ledger: Ledger
+) -> None:
+    engine = Engine()
+    fence_of(engine, ledger, [server]).clear("q", "site1")
+    assert server.process() is None and engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_a_server_that_is_just_being_started_again_is_left_alone(
+    server: Server, ledger: Ledger, tmp_path: Path
+) -> None:
+    before = server.started - 60
+    os.utime(tmp_path / ".headrace" / "engines" / "S.json", (before, before))
+    engine = Engine()
+    fence_of(engine, ledger, [server]).clear_all()
+    assert server.process() is not None and engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_a_site_that_is_not_ours_has_the_time_of_its_lease(ledger: Ledger) -> None:
+    engine = Engine()
+    fence_of(engine, ledger, [], lease=7.0).clear("q", "site1")
+    assert Silent.asked == 7 and engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_a_job_that_was_seen_to_stop_needs_no_fence(ledger: Ledger) -> None:
+    fence_of(Engine(stopped=True), ledger, []).clear("q", "site1")
+    assert Silent.asked == 0 and [left.session for left in ledger.left()] == ["S"]

@@ -1,0 +1,220 @@
+"""Moves under crashes: whatever happens at whatever point, one copy, and every batch once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.errors import EngineError, HeadraceError
+from headrace.runtime.relocate import Entry, Move, Outcome, Step, home_of, suspects, wanted_at
+from tests.unit.runtime.moving_world import Event, Manager, ManagerCrash, World
+
+MOVE = Move(1, "q", "a", "b")
+ORDER = [Step.PREPARE, Step.STOP, Step.HAND_OVER, Step.REWIRE, Step.START, Step.CONFIRM, Step.CLEAN]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
+
+
+@contextmanager
+def world(**how: object) -> Iterator[World]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield World(Path(folder), **how)  # type: ignore[arg-type]
+
+
+def begun(made: World, site: str = "a") -> Manager:
+    """A manager that has started every job at a site, before anything happens."""
+    events, made.events = made.events, []
+    manager = Manager(made)
+    for job in made.jobs:
+        manager.sites.start(job, site)
+    made.events, made.points = events, 0
+    return manager
+
+
+def finish(made: World, lives: int = 12) -> None:
+    """New managers, one after the other, until every move has ended; in the end all sites are there."""
+    for life in range(lives):
+        if life > 3:
+            made.mend_all()
+        with suppress(ManagerCrash, HeadraceError):
+            manager = Manager(made)
+            manager.relocator.resume()
+            if not made.open_moves() and not rescued(made, manager):
+                return
+    raise AssertionError(f"moves are still open: {made.open_moves()}")
+
+
+def rescued(made: World, manager: Manager) -> bool:
+    """A site that dies once the first batch was seen there is lost by itself, as at any other time: whoever
+    watches the sites moves its jobs."""
+    if made.copies("q"):
+        return False
+    was = made.ended[-1].site
+    assert not made.places[was].alive
+    manager.relocator.move(Move(100 + len(made.ended), "q", was, "c" if was != "c" else "a"))
+    return True
+
+
+def assert_sound(made: World, job: str = "q") -> None:
+    """No batch was given twice or left out."""
+    batches = made.given.get(job, [])
+    assert batches == list(range(len(batches)))
+
+
+def test_a_move_does_its_steps_in_order_and_ends_at_the_target() -> None:
+    with world() as made:
+        outcome = begun(made).relocator.move(MOVE)
+        assert outcome.moved and outcome.site == "b" and made.copies("q") == ["b"]
+        assert [entry.step for _, entry in made.journal] == ORDER
+        assert made.ended == [outcome] and not made.open_moves()
+        assert outcome.pause is not None
+        assert_sound(made)
+
+
+def test_a_target_that_cannot_be_prepared_leaves_the_job_alone() -> None:
+    with world() as made:
+        manager = begun(made)
+        made.places["b"].die()
+        outcome = manager.relocator.move(MOVE)
+        assert not outcome.moved and outcome.site == "a" and "does not answer" in outcome.reason
+        assert made.copies("q") == ["a"] and [e.step for _, e in made.journal] == [Step.PREPARE]
+
+
+def test_a_dead_source_is_left_for_the_target() -> None:
+    with world() as made:
+        manager = begun(made)
+        made.tick()
+        made.places["a"].die()
+        outcome = manager.relocator.move(MOVE)
+        assert outcome.moved and made.copies("q") == ["b"]
+        assert_sound(made)
+
+
+def test_a_source_that_may_still_run_it_is_waited_for() -> None:
+    with world(proven=False) as made:
+        manager = begun(made)
+        made.places["a"].reachable = False
+        with pytest.raises(EngineError, match="may still run"):
+            manager.relocator.move(MOVE)
+        assert made.copies("q") == ["a"] and made.open_moves()
+        made.mend_all()
+        finish(made)
+        assert len(made.copies("q")) == 1
+        assert_sound(made)
+
+
+def test_storage_that_is_not_shared_is_copied_and_the_old_one_retired() -> None:
+    with world(shared=False) as made:
+        manager = begun(made)
+        made.tick()
+        assert manager.relocator.move(MOVE).moved
+        assert not (made.state("q", "a") / "checkpoint").exists()
+        assert manager.relocator.move(Move(2, "q", "b", "a")).moved
+        assert made.copies("q") == ["a"] and (made.state("q", "a") / "checkpoint").is_dir()
+        assert_sound(made)
+
+
+def test_several_jobs_move_at_once() -> None:
+    jobs = ("p", "q", "r")
+    with world(jobs=jobs) as made:
+        manager = begun(made)
+        moves = [Move(number, job, "a", "b") for number, job in enumerate(jobs)]
+        outcomes = manager.relocator.move_all(moves)
+        assert all(isinstance(one, Outcome) and one.moved for one in outcomes)
+        assert all(made.copies(job) == ["b"] for job in jobs)
+
+
+def test_hooks_are_told_before_the_start() -> None:
+    with world() as made:
+        told: list[tuple[str, str, tuple[str, ...]]] = []
+        manager = begun(made)
+        manager.relocator._hooks = [lambda move, site: told.append((move.job, site, tuple(made.copies("q"))))]
+        manager.relocator.move(MOVE)
+        assert told == [("q", "b", ())]
+
+
+def count_points() -> int:
+    with world() as made:
+        begun(made).relocator.move(MOVE)
+        return made.points
+
+
+@pytest.mark.parametrize("what", ["crash", "kill a", "kill b", "cut a", "cut b", "lose"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_whatever_happens_at_any_point_there_is_one_copy(what: str, shared: bool) -> None:
+    for point in range(count_points()):
+        with world(events=[Event(point, what)], shared=shared) as made:
+            with suppress(ManagerCrash, HeadraceError):
+                begun(made).relocator.move(MOVE)
+            handed = any(entry.step is Step.HAND_OVER for _, entry in made.journal)
+            finish(made)
+            assert len(made.copies("q")) == 1, f"{what} at {point}"
+            if what == "crash":
+                assert made.copies("q") == ["b" if handed else "a"], f"crash at {point}"
+            assert_sound(made)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_start_that_fails_is_not_taken_for_a_copy(shared: bool) -> None:
+    """The target dies between the question and the start; another life moves on, by the fence alone."""
+    with world(events=[Event(0, "crash"), Event(5, "kill b")], shared=shared) as made:
+        with suppress(ManagerCrash):
+            begun(made).relocator.move(MOVE)
+        for number in (2, 3):
+            with suppress(HeadraceError):
+                Manager(made).relocator.move(Move(number, "q", "a", "b"))
+        finish(made)
+        assert len(made.copies("q")) == 1
+        assert_sound(made)
+
+
+happenings = st.sampled_from(
+    ["crash", "crash", "kill a", "kill b", "kill c", "cut a", "cut b", "mend a", "mend b", "lose"]
+)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 80), happenings), max_size=6),
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3),
+)
+def test_any_sequence_of_crashes_ends_in_one_copy_and_every_batch_once(
+    events: list[tuple[int, str]], shared: bool, proven: bool, targets: list[str]
+) -> None:
+    with world(events=[Event(*event) for event in events], shared=shared, proven=proven) as made:
+        manager, site = begun(made), "a"
+        for number, target in enumerate(targets, start=1):
+            if target == site:
+                continue
+            try:
+                manager.relocator.move(Move(number, "q", site, target))
+            except (ManagerCrash, HeadraceError):
+                # Jobs that another life has started are moved by the fence alone.
+                manager = Manager(made)
+            finish(made)
+            [site] = made.copies("q")
+        assert len(made.copies("q")) == 1
+        assert_sound(made)
+
+
+def test_a_crashed_life_knows_where_to_look() -> None:
+    facts: dict[str, str | int] = {"from": "a", "fingerprint": "p", "batch": 3}
+    entries = [Entry(Step.STOP, "a")]
+    assert wanted_at(MOVE, entries) == home_of(MOVE, entries) == "a" and suspects(MOVE, entries) == ["a"]
+    entries.append(Entry(Step.HAND_OVER, "b", facts))
+    assert wanted_at(MOVE, entries) == "b" and home_of(MOVE, entries) == "a"
+    entries += [Entry(Step.REWIRE, "b"), Entry(Step.START, "b")]
+    assert home_of(MOVE, entries) == "b" and suspects(MOVE, entries) == ["a", "b"]

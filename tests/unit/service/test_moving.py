@@ -1,0 +1,245 @@
+"""Moves of a project's jobs: what is refused, moves by a run on the fake engine, moves where nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headrace.catalog.model import Project, Sink, SinkKind, Site
+from headrace.errors import EngineError, NotSupported, UserError
+from headrace.plan.placed import PlacedPlan
+from headrace.runtime.executor import JobState
+from headrace.runtime.fake import FakeExecutor
+from headrace.runtime.relocate import Entry, Move, Step
+from headrace.runtime.sites import Unit, Ways
+from headrace.service import moving
+from headrace.service.fleet import Fleet, Start
+from headrace.service.layout import job_folder, lock_file, state_file
+from headrace.service.moving import ask_move, at_homes, moves_of, settle_open, wait_for_move
+from headrace.service.moving_run import Moving
+from headrace.state.lock import DRAINING, RUNNING, RunLock
+from headrace.state.moves import Moves
+from headrace.state.records import DeployedQuery, Deployment, Edits, TreeRecord
+from headrace.state.store import Store
+from tests.unit.service import sample
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = sample.project(tmp_path, ("a", "b", "c", "m"), m=Sink(kind=SinkKind.MEMORY))
+    sites = {name: Site(name=name, endpoint=f"sc://{name}:1") for name in ("east", "west", "south")}
+    made = made.model_copy(update={"sites": {**made.sites, **sites}})
+    monkeypatch.setattr(moving, "open_project", lambda path: made)
+    deployment = Deployment(
+        (TreeRecord("t1", "east", "{}"),),
+        (
+            DeployedQuery("a", None, "f"),
+            DeployedQuery("b", "t1", "f"),
+            DeployedQuery("c", "t1", "f"),
+            DeployedQuery("m", None, "f"),
+        ),
+    )
+    with Store(state_file(made)) as store:
+        store.deploy(deployment, Edits())
+    return made
+
+
+@pytest.fixture
+def moves(project: Project) -> Iterator[Moves]:
+    with moves_of(project) as opened:
+        yield opened
+
+
+class Sites:
+    """Which sites answer, and what they were told."""
+
+    def __init__(self) -> None:
+        self.down: set[str] = set()
+        self.cleared: list[tuple[str, str]] = []
+        self.prepared: list[tuple[str, str]] = []
+        self.stuck = ""
+
+    def clear(self, job: str, site: str) -> None:
+        if site == self.stuck:
+            raise EngineError(f"{job} may still run at {site}")
+        self.cleared.append((job, site))
+
+    def prepare(self, unit: Unit, site: str) -> None:
+        assert unit.context(site).endpoint == f"sc://{site}:1"
+        self.prepared.append((unit.job.id, site))
+        if site in self.down:
+            raise EngineError(f"{site} does not answer")
+
+    @property
+    def ways(self) -> Ways:
+        names = ("east", "west", "south")
+        return Ways(lambda site: site not in self.down, self.clear, self.prepare, lambda job: names)
+
+    @contextmanager
+    def of(self, project: Project) -> Iterator[Ways]:
+        yield self.ways
+
+
+@pytest.mark.parametrize(
+    ("job", "site", "message"),
+    [
+        ("a", "nowhere", 'site "nowhere" does not exist'),
+        ("z", "east", 'no job "z" is deployed'),
+        ("b", "west", "b is answered by t1, with c"),
+        ("t1", "east", "t1 is at east already"),
+        ("a", "local", "a is at local already"),
+    ],
+)
+def test_what_cannot_be_moved_is_refused(project: Project, job: str, site: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        ask_move(project.root, job, site)
+
+
+def test_results_in_memory_are_not_left_behind(project: Project) -> None:
+    with pytest.raises(NotSupported, match="in memory"):
+        ask_move(project.root, "m", "east")
+
+
+def test_a_job_has_one_move_at_a_time(project: Project) -> None:
+    ask_move(project.root, "a", "east")
+    with pytest.raises(UserError, match="being moved to east already"):
+        ask_move(project.root, "a", "west")
+
+
+def test_a_drain_moves_nothing(project: Project) -> None:
+    with RunLock(lock_file(project), DRAINING), pytest.raises(UserError, match="drains"):
+        ask_move(project.root, "a", "east")
+
+
+def test_where_nothing_runs_the_move_is_made_on_disk(project: Project, moves: Moves) -> None:
+    sites = Sites()
+    asked = ask_move(project.root, "t1", "west")
+    record = wait_for_move(project.root, asked, ways_of=sites.of)
+    assert record.state == "moved" and moves.homes() == {"t1": "west"}
+    assert sites.cleared == [("t1", "east")] and "moved from east to west" in moving.told(record)
+    back = wait_for_move(project.root, ask_move(project.root, "t1", "east"), ways_of=sites.of)
+    assert back.source == "west" and moves.homes() == {"t1": "east"}
+
+
+def test_on_disk_nothing_moves_from_where_it_may_still_run(project: Project, moves: Moves) -> None:
+    sites = Sites()
+    sites.stuck = "east"
+    record = wait_for_move(project.root, ask_move(project.root, "t1", "west"), ways_of=sites.of)
+    assert record.state == "refused" and "may still run" in record.message and moves.homes() == {}
+
+
+def test_a_run_that_is_on_is_waited_for(project: Project) -> None:
+    slept: list[float] = []
+    with RunLock(lock_file(project), RUNNING):
+        asked = ask_move(project.root, "a", "east")
+        record = wait_for_move(project.root, asked, 1.0, slept.append)
+    assert record.state == "asked" and sum(slept) == pytest.approx(1.0)
+
+
+def test_a_plan_goes_by_the_homes() -> None:
+    placed = sample.placed(sample.project(Path(), ("a", "b")))
+    found = at_homes(placed, {"a": "east", "b": "gone"}, {"east": 1, "local": 2})
+    assert {job.id: job.site for job in found.jobs} == {"a": "east", "b": "local"}
+    assert isinstance(found, PlacedPlan)
+
+
+# -- a run ------------------------------------------------------------------------------------------
+
+
+class Run:
+    """A fleet on the fake engine, with job a at east."""
+
+    def __init__(self, project: Project, store: Store, moves: Moves) -> None:
+        clock = sample.Clock()
+        self.executor, self.sites, self.notes = FakeExecutor(), Sites(), list[str]()
+        self.fleet = Fleet(self.executor, store, clock, Start())
+        [job] = [job for job in sample.placed(project).jobs if job.id == "a"]
+        self.fleet.start(project, at_homes(PlacedPlan((job,)), {"a": "east"}, project.sites).jobs[0])
+        self.moving = Moving(self.fleet, lambda: project, moves, self.sites.ways, self.notes.append)
+        moves.settle("a", "east")
+
+    def rounds(self, count: int = 100) -> None:
+        for _ in range(count):
+            if self.moving.carry_out():
+                return
+            self.fleet.observe()
+            self.moving._pool.submit(lambda: None).result()
+        raise AssertionError("no move has ended")
+
+
+@pytest.fixture
+def run(project: Project, moves: Moves) -> Iterator[Run]:
+    with Store(state_file(project)) as store:
+        made = Run(project, store, moves)
+        yield made
+        made.moving.close()
+
+
+def test_a_run_takes_a_move_and_carries_it_out(project: Project, moves: Moves, run: Run) -> None:
+    assert not run.moving.pending_moves() and run.moving.carry_out() == []
+    asked = moves.ask("a", "east", "west")
+    assert run.moving.pending_moves()
+    run.rounds()
+    record = moves.get(asked)
+    assert record is not None and record.state == "moved" and record.site == "west"
+    assert run.fleet.units["a"].site == "west" and moves.homes()["a"] == "west"
+    assert run.executor.context("a").endpoint == "sc://west:1"
+    assert run.executor.calls == [("start", "a"), ("stop", "a"), ("start", "a")]
+    assert run.sites.prepared == [("a", "west")] and "a moved from east to west" in run.notes[0]
+    steps = [entry.step for entry in moves.entries(asked)]
+    assert steps == list(Step)
+
+
+def test_a_target_that_is_down_is_told_and_the_job_stays(moves: Moves, run: Run) -> None:
+    run.sites.down = {"west"}
+    asked = moves.ask("a", "east", "west")
+    run.rounds()
+    record = moves.get(asked)
+    assert record is not None and record.state == "stayed" and "does not answer" in record.message
+    assert run.executor.calls == [("start", "a")] and run.fleet.units["a"].site == "east"
+
+
+def test_jobs_of_a_lost_site_go_on_elsewhere(moves: Moves, run: Run) -> None:
+    run.sites.down = {"east"}
+    [outcome] = run.moving.rescue("east")
+    assert (
+        outcome.moved
+        and run.fleet.units["a"].site == "west"
+        and run.fleet.states["a"].state is JobState.RUNNING
+    )
+    assert run.sites.cleared and run.sites.prepared == []
+
+
+def test_with_no_site_left_jobs_wait(moves: Moves, run: Run) -> None:
+    run.sites.down = {"east", "west", "south"}
+    assert run.moving.rescue("east") == [] and "wait" in run.notes[0]
+
+
+def test_the_next_run_settles_what_a_killed_one_has_left(project: Project, moves: Moves) -> None:
+    job_folder(project, "a").mkdir(parents=True)
+    facts: dict[str, str | int] = {"from": "east", "fingerprint": "", "batch": -1}
+    for job, entries in (
+        ("a", [Entry(Step.PREPARE, "west"), Entry(Step.STOP, "east"), Entry(Step.HAND_OVER, "west", facts)]),
+        ("t1", [Entry(Step.PREPARE, "west")]),
+    ):
+        move = Move(moves.ask(job, "east", "west"), job, "east", "west")
+        for entry in entries:
+            moves.write(move, entry)
+    sites = Sites()
+    found = settle_open(project, moves, sites.ways)
+    assert [(one.move.job, one.site) for one in found] == [("a", "west"), ("t1", "east")]
+    assert moves.homes() == {"a": "west", "t1": "east"} and not moves.open_moves()
+    assert ("a", "east") in sites.cleared and ("t1", "east") in sites.cleared
+
+
+def test_a_run_does_not_start_while_an_old_copy_may_run(project: Project, moves: Moves) -> None:
+    move = Move(moves.ask("a", "east", "west"), "a", "east", "west")
+    moves.write(move, Entry(Step.STOP, "east"))
+    sites = Sites()
+    sites.stuck = "east"
+    with pytest.raises(EngineError, match="may still run"):
+        settle_open(project, moves, sites.ways)
+    assert moves.open_moves()
