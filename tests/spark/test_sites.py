@@ -55,27 +55,6 @@ def test_servers_answer_and_are_not_started_twice(folder: Path) -> None:
     assert f"process {rows[0].pid}" in caught.value.detail
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_jobs_move_back_and_forth_and_answer_as_if_they_had_not(
-    folder: Path, tmp_path: Path, apart: bool
-) -> None:
-    manager = Manager(tmp_path, folder, apart=apart, patience=PATIENCE, jobs=JOBS)
-    feeder = Feeder(manager.load, seed=4, every=0.5, most=100)
-    feeder.start()
-    manager.begin()
-    try:
-        for target in ("site2", "site1"):
-            for job in JOBS:
-                outcome = manager.move(job, target)
-                assert outcome.moved, outcome
-        feeder.stop()
-        assert manager.drain() == []
-    finally:
-        manager.executor.close()
-    assert manager.load.problems(JOBS) == []
-    assert Ledger(tmp_path / ".headrace", fresh).left() == []
-
-
 def test_what_a_killed_manager_leaves_running_is_ended_by_the_next(folder: Path, tmp_path: Path) -> None:
     lost, feeder = begun(tmp_path, folder)
     assert len(Ledger(tmp_path / ".headrace", fresh).left()) == 1
