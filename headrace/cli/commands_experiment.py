@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="Which one: weaving (paper 000), placement (paper 001) or admission (paper 003)."
+        metavar="NAME",
+        help="Which one: weaving (paper 000), placement (paper 001), admission (paper 003) or "
+        "federation (paper 004).",
     ),
 ]
 Out = Annotated[
@@ -37,13 +39,32 @@ Quick = Annotated[
     typer.Option(
         "--quick",
         help="weaving: 16 experiments, one workload each; placement: 2 seeds, fewer queries; "
-        "admission: one seed, a twelfth of the hosts.",
+        "admission: one seed, a twelfth of the hosts; federation: 3 rates, 3 splits, default prices.",
     ),
 ]
 From = Annotated[
     Path | None,
     typer.Option("--from", metavar="FILE", help="Make the report from this results.json; run nothing."),
 ]
+Rates = Annotated[
+    str | None, typer.Option(metavar="N,N", help="federation: rows a second (1000 to 80000, in seven steps).")
+]
+Queries = Annotated[
+    str | None, typer.Option(metavar="NAME,NAME", help="federation: which of cq1 to cq6 (all).")
+]
+Splits = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME",
+        help="federation: chosen, spark, duckdb, select, root, upper, lower, all "
+        "(chosen,spark,duckdb,root,upper).",
+    ),
+]
+Costs = Annotated[
+    str | None,
+    typer.Option(help="federation: prices by calibrate (the default), default, or a calibration.json."),
+]
+Limit = Annotated[float | None, typer.Option(min=1, help="federation: seconds for one split (420).")]
 Stop = Annotated[
     Literal["prose", "listing"],
     typer.Option(help="weaving: W_TN, WG_TN: stop merging as the text or as Algorithm 2 says."),
@@ -72,6 +93,11 @@ def experiment(
     stop: Stop = "prose",
     insert: Insert = "prose",
     overlap: Overlap = "integer",
+    rates: Rates = None,
+    queries: Queries = None,
+    splits: Splits = None,
+    costs: Costs = None,
+    limit: Limit = None,
     clock: Clock = "wall",
     workers: Workers = 2,
     json: AsJson = False,
@@ -79,10 +105,12 @@ def experiment(
     """Make a paper's tables and figures again, with ours beside, and say which of its claims hold."""
     from headrace.service.experiment import (
         AdmissionSetting,
+        FederationSetting,
         PlacementSetting,
         WeavingSetting,
         check_name,
         check_options,
+        federation_setting,
         report_from,
         run_experiment,
     )
@@ -90,7 +118,7 @@ def experiment(
     check_name(name)
     check_options(name, _given(ctx))
     folder = out_dir or (from_file.parent if from_file else Path(f"{name}-results"))
-    setting: AdmissionSetting | PlacementSetting | WeavingSetting
+    setting: AdmissionSetting | FederationSetting | PlacementSetting | WeavingSetting
     if from_file:
         _show(report_from(name, from_file, folder), as_json=json)
         return
@@ -98,6 +126,11 @@ def experiment(
         setting, what = PlacementSetting(seeds or 20, quick, workers), "problems"
     elif name == "admission":
         setting, what = AdmissionSetting(seeds or 5, milp_seeds, deadline, quick, workers), "runs"
+    elif name == "federation":
+        setting = federation_setting(
+            quick=quick, rates=rates, queries=queries, splits=splits, costs=costs, limit=limit
+        )
+        what = "queries at a rate"
     else:
         setting = WeavingSetting(1 if quick else repeats, quick, stop, insert, overlap, workers)
         what = "workloads"

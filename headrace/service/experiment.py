@@ -6,8 +6,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 from headrace.errors import UserError
-from headrace.service import experiment_admission, experiment_placement, experiment_weaving
+from headrace.service import (
+    experiment_admission,
+    experiment_federation,
+    experiment_placement,
+    experiment_weaving,
+)
 from headrace.service.experiment_admission import Setting as AdmissionSetting
+from headrace.service.experiment_federation import Setting as FederationSetting
+from headrace.service.experiment_federation import setting_of as federation_setting
 from headrace.service.experiment_files import ClockName, OnProgress, Report
 from headrace.service.experiment_placement import Setting as PlacementSetting
 from headrace.service.experiment_weaving import Setting as WeavingSetting
@@ -15,11 +22,13 @@ from headrace.service.experiment_weaving import Setting as WeavingSetting
 __all__ = [
     "EXPERIMENTS",
     "AdmissionSetting",
+    "FederationSetting",
     "PlacementSetting",
     "Report",
     "WeavingSetting",
     "check_name",
     "check_options",
+    "federation_setting",
     "report_from",
     "run_experiment",
 ]
@@ -28,14 +37,16 @@ EXPERIMENTS = {
     "weaving": "paper 000: thirteen optimisers and ours on 256 sets of window queries",
     "placement": "paper 001: join order and placement over a network, with reuse",
     "admission": "paper 003: which queries are admitted by hosts with limits, and how fast",
+    "federation": "paper 004: queries split between Spark and DuckDB, and what that gives on this machine",
 }
 OWN_OPTIONS = {
     "weaving": ("repeats", "stop", "insert", "overlap"),
     "placement": ("seeds",),
     "admission": ("seeds", "milp_seeds", "deadline"),
+    "federation": ("rates", "queries", "splits", "costs", "limit"),
 }
 """Those that not all have."""
-AnySetting = WeavingSetting | PlacementSetting | AdmissionSetting
+AnySetting = WeavingSetting | PlacementSetting | AdmissionSetting | FederationSetting
 
 
 def check_name(name: str) -> None:
@@ -60,6 +71,8 @@ def _typed(option: str) -> str:
 
 def run_experiment(setting: AnySetting, out: Path, clock: ClockName, on_progress: OnProgress) -> Report:
     """Run everything, keep the results, then make the report."""
+    if isinstance(setting, FederationSetting):
+        return experiment_federation.run(setting, out, clock, on_progress)
     if isinstance(setting, AdmissionSetting):
         return experiment_admission.run(setting, out, clock, on_progress)
     if isinstance(setting, PlacementSetting):
@@ -69,6 +82,8 @@ def run_experiment(setting: AnySetting, out: Path, clock: ClockName, on_progress
 
 def report_from(name: str, file: Path, out: Path) -> Report:
     """The same report from an earlier run's results."""
+    if name == "federation":
+        return experiment_federation.report_from(file, out)
     if name == "admission":
         return experiment_admission.report_from(file, out)
     if name == "placement":

@@ -44,7 +44,8 @@ def test_wrong_arguments(
 
 
 def test_all_experiments_are_named(capsys: Capture) -> None:
-    assert "Experiments: admission, placement, weaving." in call(capsys, "experiment", "threading").err
+    said = call(capsys, "experiment", "threading").err
+    assert "Experiments: admission, federation, placement, weaving." in said
 
 
 @pytest.mark.parametrize("name", ["placement", "weaving", "admission"])

@@ -1,0 +1,1 @@
+"""How fast queries run that are split between Spark and DuckDB."""

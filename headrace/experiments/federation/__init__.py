@@ -1,0 +1,1 @@
+"""Paper 004: queries split between a stream engine and a database."""
