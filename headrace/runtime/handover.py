@@ -2,7 +2,8 @@
 
 Sites that share storage hand over by reference: nothing is moved, and what is there is checked. Otherwise the
 folder is copied whole beside its place, every file is compared by its hash, and the copy is renamed: there is
-never a part of a checkpoint under a name that somebody would start from.
+never a part of a checkpoint under a name that somebody would start from. Spark writes the full paths of the
+schemas of its state into the checkpoint; in the copy they are those of the copy.
 
 Position: what is known of a folder, and must still be true after the hand-over. It may have come further
 since, if the job was started and stopped in between; it can never have gone back.
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import EngineError
-from headrace.runtime.files import sync_folder
+from headrace.runtime.files import sync_folder, write_whole
 from headrace.runtime.spark.checkpoint import last_committed
 
 _BLOCK = 1 << 20
@@ -83,6 +84,7 @@ def _copy(source: Path, target: Path) -> None:
         time.sleep(_QUIET_SECONDS)
     else:
         raise EngineError(f"{source} was not copied whole to {staged}", detail=f"Differs: {wrong}")
+    _rename_schemas(staged, source, target)
     shutil.rmtree(replaced, ignore_errors=True)
     if target.exists():
         target.rename(replaced)
@@ -101,6 +103,19 @@ def _difference(source: Path, staged: Path) -> str:
     except (FileNotFoundError, shutil.Error) as error:
         return str(error)[:300]
     return min((name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name)), default="")
+
+
+def _rename_schemas(staged: Path, source: Path, target: Path) -> None:
+    """Let the metadata of operators name the schema files of the folder they are going to be in."""
+    before, after = (json.dumps(f"{state / 'checkpoint'}/")[1:-1] for state in (source, target))
+    for path in (staged / "checkpoint" / "state").glob("*/_metadata/**/*"):
+        if not path.is_file() or path.suffix == ".crc":
+            continue
+        text = path.read_text(encoding="utf-8")
+        if before in text:
+            write_whole(path, text.replace(before, after))
+            # Of what was there before; Spark does without.
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def retire(state: Path, home: Path) -> None:

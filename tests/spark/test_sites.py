@@ -55,6 +55,26 @@ def test_servers_answer_and_are_not_started_twice(folder: Path) -> None:
     assert f"process {rows[0].pid}" in caught.value.detail
 
 
+def test_jobs_that_moved_answer_as_if_they_had_not(folder: Path, tmp_path: Path) -> None:
+    """To storage of another site, so that all they keep is copied, and stay there. `tests.moves_check` moves
+    more often, and by reference."""
+    manager = Manager(tmp_path, folder, apart=True, patience=PATIENCE, jobs=JOBS)
+    # A move is over with the first batch at the target: there must be rows until then.
+    feeder = Feeder(manager.load, seed=4, every=1.5, most=100)
+    feeder.start()
+    manager.begin()
+    try:
+        for job in JOBS:
+            outcome = manager.move(job, "site2")
+            assert outcome.moved, outcome
+        feeder.stop()
+        assert manager.drain() == []
+    finally:
+        manager.executor.close()
+    assert manager.load.problems(JOBS) == []
+    assert Ledger(tmp_path / ".headrace", fresh).left() == []
+
+
 def test_what_a_killed_manager_leaves_running_is_ended_by_the_next(folder: Path, tmp_path: Path) -> None:
     lost, feeder = begun(tmp_path, folder)
     assert len(Ledger(tmp_path / ".headrace", fresh).left()) == 1

@@ -52,6 +52,24 @@ def test_a_copy_is_whole_and_takes_the_place_of_an_older_one(tmp_path: Path) -> 
     assert [path.name for path in there.parent.iterdir()] == ["job"]
 
 
+def test_a_copy_names_the_schemas_of_its_own_state(tmp_path: Path) -> None:
+    """Also after a second move, when nothing of the first folder is left."""
+    here, there, last = kept(tmp_path / "a job"), tmp_path / "b" / "job", tmp_path / "c" / "job"
+    metadata = here / "checkpoint" / "state" / "0" / "_metadata" / "v2"
+    metadata.mkdir(parents=True)
+    named = f"file:{here}/checkpoint/state/0/_stateSchema/default/0_x"
+    (metadata / "0").write_text(f'v2\n{{"stateSchemaFilePaths":["{named}"],"other":"{here}/checkpointed"}}')
+    (metadata / ".0.crc").write_bytes(b"of the old text")
+    hand_over(here, there, Position("p", 2))
+    hand_over(there, last, Position("p", 2))
+    shutil.rmtree(here)
+    written = last / "checkpoint" / "state" / "0" / "_metadata" / "v2"
+    text = (written / "0").read_text()
+    assert f'["file:{last}/checkpoint/state/0/_stateSchema/default/0_x"]' in text
+    assert f'"other":"{here}/checkpointed"' in text
+    assert [path.name for path in written.iterdir()] == ["0"]
+
+
 def test_a_copy_that_differs_is_never_put_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, there = kept(tmp_path / "job"), kept(tmp_path / "other" / "job", batches=1)
     real = shutil.copyfile
