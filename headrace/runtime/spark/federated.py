@@ -21,7 +21,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.catalog.model import SinkKind
 from headrace.errors import EngineError, InternalError, UserError
 from headrace.plan import logical as lp
 from headrace.plan.federated import FederatedJob
@@ -41,9 +40,8 @@ from headrace.runtime.spark.late import LateCounter, LatePoint, late_points
 from headrace.runtime.spark.observed import Observed
 from headrace.runtime.spark.session import Session
 from headrace.runtime.spark.sources import file_source
-from headrace.runtime.spark.tree_publish import Reader
+from headrace.runtime.spark.tree_publish import KEPT, Reader, taker
 
-_KEPT = frozenset({SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV})
 _TICKS = 3
 """A tick is removed when so many batches were committed after it: some batch has read it by then."""
 
@@ -200,25 +198,10 @@ class FederatedRun(JobRun):
     def _reader(self, member: Member) -> Reader:
         context = self._members[member.query]
         kind = context.sink.kind
-        kept = kind in _KEPT
+        kept = kind in KEPT
         folder = context.results if kept else self._context.state / "given" / member.query
-        taker = None if kept else self._taker(member.query, kind)
-        return Reader(member.query, lambda rows: rows, member.plan.schema, kind, folder, kept, taker)
-
-    def _taker(self, query: str, kind: SinkKind) -> Callable[[Path], None] | None:
-        """Results that are not kept are shown or held, and their file is removed. None: nobody wants them."""
-        on_rows = self._on_rows
-        if kind is not SinkKind.MEMORY and on_rows is None:
-            return None
-
-        def take(path: Path) -> None:
-            if kind is SinkKind.MEMORY:
-                self.tables[query].append(pq.read_table(path))
-            elif on_rows is not None:
-                on_rows(query, path)
-            path.unlink()
-
-        return take
+        take = None if kept else taker(member.query, kind, self.tables[member.query], self._on_rows)
+        return Reader(member.query, lambda rows: rows, member.plan.schema, kind, folder, kept, take)
 
     def _frame(self, session: Session) -> Session:
         for feed in self._program.feeds:

@@ -15,9 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from headrace.catalog.model import SinkKind
 from headrace.errors import UserError
 from headrace.plan import logical as lp
 from headrace.plan.placed import Job, TreeJob
@@ -27,12 +25,10 @@ from headrace.runtime.files import write_json, write_whole
 from headrace.runtime.spark.checkpoint import newest_planned, next_watermark
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.session import Session
-from headrace.runtime.spark.tree_publish import Reader, TreePublisher
+from headrace.runtime.spark.tree_publish import KEPT, Reader, TreePublisher, taker
 from headrace.runtime.spark.woven import bucket_ids, settings, woven_rows
 from headrace.runtime.windows.history import History, Position
 from headrace.runtime.windows.tree import as_rows, woven_spec
-
-_KEPT = frozenset({SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV})
 
 
 class TreeRun(JobRun):
@@ -96,29 +92,14 @@ class TreeRun(JobRun):
         context, member = self._members[query], self.tree.member(query)
         above = Above(member.plan, member.aggregate, context.tables, context.root)
         self._above[query] = above
-        kept = context.sink.kind in _KEPT
+        kept = context.sink.kind in KEPT
 
         def finish(results: pa.Table) -> pa.Table:
             return above.rows(as_rows(member, results))
 
         folder = context.results if kept else self._context.state / "given" / query
-        taker = None if kept else self._taker(query, context.sink.kind)
-        return Reader(query, finish, member.plan.schema, context.sink.kind, folder, kept, taker)
-
-    def _taker(self, query: str, kind: SinkKind) -> Callable[[Path], None] | None:
-        """Results that are not kept are shown or held, and their file is removed. None: nobody wants them."""
-        on_rows = self._on_rows
-        if kind is not SinkKind.MEMORY and on_rows is None:
-            return None
-
-        def take(path: Path) -> None:
-            if kind is SinkKind.MEMORY:
-                self.tables[query].append(pq.read_table(path))
-            elif on_rows is not None:
-                on_rows(query, path)
-            path.unlink()
-
-        return take
+        take = None if kept else taker(query, context.sink.kind, self.tables[query], self._on_rows)
+        return Reader(query, finish, member.plan.schema, context.sink.kind, folder, kept, take)
 
     # -- the streaming query ----------------------------------------------------------------------
 

@@ -55,6 +55,31 @@ Staged = tuple[int, Path]
 """A file of staged output, and its number."""
 
 
+KEPT = frozenset({SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV})
+"""Sinks whose results stay as files."""
+
+
+def taker(
+    query: str,
+    kind: SinkKind,
+    held: list[pa.Table],
+    on_rows: Callable[[str, Path], None] | None,
+) -> Callable[[Path], None] | None:
+    """What becomes of results that are not kept: shown or put into `held`, and their file is removed. None:
+    nobody wants them."""
+    if kind is not SinkKind.MEMORY and on_rows is None:
+        return None
+
+    def take(path: Path) -> None:
+        if kind is SinkKind.MEMORY:
+            held.append(pq.read_table(path))
+        elif on_rows is not None:
+            on_rows(query, path)
+        path.unlink()
+
+    return take
+
+
 class TreePublisher:
     def __init__(self, staging: Path, state: Path, readers: Mapping[str, Reader]) -> None:
         """`readers` by the id of the member."""
