@@ -245,6 +245,9 @@ class PlannerChoices(_Model):
     the planner chooses (`auto`), or all of it on one engine."""
     placement: Placement = "exact"
     """Who places joins of streams on sites; `headrace solve placement --list` names them."""
+    spread: bool = False
+    """Run joins of streams where `plan` places them, and cut streams of other sites where they come from
+    (off: every query whole at its site)."""
 
 
 class Project(_Model):

@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from headrace.cli.network import MapFile, Placement, network_map, print_placement, print_utilisation
+from headrace.cli.network import (
+    MapFile,
+    Placement,
+    network_map,
+    print_placement,
+    print_spread,
+    print_utilisation,
+)
 from headrace.cli.options import HERE, AsJson, Html, Only, ProjectPath, QueryName, Svg
 from headrace.cli.render import count, out, print_json, table, write_files
 from headrace.service import picture
@@ -117,6 +124,8 @@ def plan(
     _print_sharing(data["sharing"], brief=brief)
     if "placement" in data:
         print_placement(data["placement"], brief=brief)
+    if "spread" in data:
+        print_spread(data["spread"])
     for line in prediction_lines(expected["predicted"]):
         out().print(line)
     print_utilisation(expected["utilisation"], brief=brief)

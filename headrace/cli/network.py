@@ -13,6 +13,7 @@ from headrace.errors import UserError
 from headrace.service.explain import PlanData
 from headrace.service.network_picture import draw
 from headrace.service.placing_data import PlacementData, head_lines, placement_map, tables
+from headrace.service.spread_data import SpreadData, spread_lines
 from headrace.service.utilisation import Utilisation, head_line, notes
 from headrace.service.utilisation import tables as utilisation_tables
 
@@ -57,6 +58,13 @@ def print_placement(data: PlacementData, *, brief: bool) -> None:
         console.print()
     for note in data["notes"]:
         console.print(note)
+
+
+def print_spread(data: SpreadData) -> None:
+    first, *rest = spread_lines(data)
+    out().print(Text(first, style="bold"))
+    for line in rest:
+        out().print(line, soft_wrap=True)
 
 
 def print_utilisation(data: Utilisation, *, brief: bool) -> None:

@@ -10,7 +10,7 @@ row comes whose event time x is at or before W - behind(x), W being the maker's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from headrace.errors import InternalError
@@ -198,12 +198,51 @@ class ChannelPlan:
                 found.append(job)
         return (*found, *(tree for tree in self.trees if made & set(streams_of(tree.shape.rows))))
 
+    @property
+    def makers(self) -> tuple[ChannelJob, ...]:
+        """The jobs that make streams, in their order."""
+        return tuple(job for job in self.jobs if job.writes is not None)
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """Ids of the jobs that answer queries, and of the trees."""
+        return frozenset(job.id for job in self.jobs if job.query) | {tree.id for tree in self.trees}
+
     def base_streams(self) -> tuple[str, ...]:
         """Those that any job reads, each once."""
         derived = {stream.id for stream in self.streams}
         plans = (*(job.plan for job in self.jobs), *(tree.shape.rows for tree in self.trees))
         found = dict.fromkeys(name for plan in plans for name in streams_of(plan))
         return tuple(name for name in found if name not in derived)
+
+
+def pruned(plan: ChannelPlan, ends: Collection[str]) -> ChannelPlan:
+    """What these queries' jobs and these trees need: they themselves, and all that makes what they read."""
+    trees = tuple(tree for tree in plan.trees if tree.id in ends)
+    wanted = {name for tree in trees for name in streams_of(tree.shape.rows)}
+    jobs: list[ChannelJob] = []
+    for job in reversed(plan.jobs):
+        if job.writes in wanted if job.query is None else job.id in ends:
+            jobs.append(job)
+            wanted |= set(job.reads)
+    made = {job.writes for job in jobs}
+    streams = tuple(stream for stream in plan.streams if stream.id in made)
+    return ChannelPlan(streams, tuple(reversed(jobs)), trees)
+
+
+def joined(first: ChannelPlan, second: ChannelPlan) -> ChannelPlan:
+    """Both of them. The second may read what the first makes."""
+    return ChannelPlan(first.streams + second.streams, first.jobs + second.jobs, first.trees + second.trees)
+
+
+def moved(plan: ChannelPlan, sites: Mapping[str, str]) -> ChannelPlan:
+    """The same jobs at other sites, by the id of a job; a stream is made where its job is."""
+    homes = {job.writes: sites[job.id] for job in plan.jobs if job.writes is not None and job.id in sites}
+    return ChannelPlan(
+        tuple(replace(stream, site=homes.get(stream.id, stream.site)) for stream in plan.streams),
+        tuple(replace(job, site=sites.get(job.id, job.site)) for job in plan.jobs),
+        plan.trees,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from headrace.errors import InternalError
-from headrace.plan import bounds, expr, logical, placed_network
-from headrace.plan.placed import TreeShape
+from headrace.plan import bounds, channels, expr, logical, placed_network
+from headrace.plan.placed import TreeJob, TreeMember, TreeShape
 from headrace.plan.types import Column, DataType, Schema
 
 _CLASSES: dict[str, type[Any]] = {
@@ -37,6 +37,12 @@ _CLASSES: dict[str, type[Any]] = {
         logical.WindowJoin,
         Column,
         TreeShape,
+        TreeMember,
+        TreeJob,
+        channels.DerivedScan,
+        channels.DerivedStream,
+        channels.ChannelJob,
+        channels.ChannelPlan,
         placed_network.PlacedStream,
         placed_network.Channel,
         placed_network.PlacedJoin,

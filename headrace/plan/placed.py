@@ -1,7 +1,7 @@
 """PlacedPlan: which job runs where. A job is one query on its sink site, a tree of window queries, or
 queries that are split between Spark and DuckDB (`federated`).
 
-`placed_network` says where the joins of streams are to run, once a query can be spread over sites.
+`placed_network` says where the joins of streams are best done, and `channels` has the jobs that go by it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ class PlacedPlan:
     jobs: tuple[Job, ...]
     trees: tuple[TreeJob, ...] = ()
     network: PlacedNetwork | None = None
-    """Where joins of streams are best done; None: nothing was placed. Jobs do not go by it yet."""
+    """Where joins of streams are best done; None: nothing was placed. Jobs do not go by it: `ChannelPlan`
+    has those that do."""
     federated: tuple[FederatedJob, ...] = ()
 
     def __post_init__(self) -> None:

@@ -13,11 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headrace.catalog.model import Sink, Stream, Table
+from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
+
+if TYPE_CHECKING:
+    from headrace.runtime.channels.ports import Ports
 
 
 class JobState(StrEnum):
@@ -67,6 +71,8 @@ class Progress:
     rows_per_second: float | None = None
     batch_millis: int | None = None
     state_rows: int | None = None
+    state_bytes: int | None = None
+    """Of memory that the engine's state store says it uses."""
     watermark: int | None = None
     """Event time in microseconds; None before the first watermark."""
     lag: int | None = None
@@ -106,6 +112,12 @@ class Executor(Protocol):
         members of such a job never change. A query may be in two jobs while one takes over from the other
         (`after` and `until`): `progress` then knows it as it is in the job that was started last. A job is
         FINISHED once all its members have given the last window that they are to give."""
+        ...
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        """Start or resume a job that reads or makes derived streams, as `start` does a job. With `drain` it
+        reads on until the makers of all it reads have ended, and so must be started after them. `progress`,
+        `stop` and `status` take the job's id."""
         ...
 
     def set_until(self, job_id: str, query: str, end: int) -> None:

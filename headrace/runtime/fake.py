@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from headrace.errors import EngineError, InternalError, UserError
+from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
+
+if TYPE_CHECKING:
+    from headrace.runtime.channels.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class _Running:
     drain: bool
     script: Script
     progress: Progress
+    ports: Ports | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +94,15 @@ class FakeExecutor:
         for member in job.members:
             if member.until is not None:
                 self.until[job.id, member.query] = member.until
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        """Moves no rows. Of its channels it knows whether they have ended: it does not end before those that
+        it reads, and ends its own."""
+        self._begin(job.id, context, drain=drain)
+        self._leave({job.id})
+        self._jobs[job.id].ports = ports
+        if ports.output is not None:
+            ports.output.reopen()
 
     def set_until(self, job_id: str, query: str, end: int) -> None:
         if query not in self.federated.get(job_id, ()):
@@ -176,11 +191,14 @@ def _advance(running: _Running) -> Progress:
     if now.state is JobState.STARTING:
         return replace(now, state=JobState.RUNNING)
     if now.state is JobState.DRAINING:
+        if running.ports is not None and running.ports.output is not None:
+            running.ports.output.end()
         return replace(now, state=JobState.FINISHED)
     batch = 0 if now.batch is None else now.batch + 1
     if batch == script.fail_at:
         return replace(now, state=JobState.FAILED, error=script.reason)
-    last = running.drain and batch + 1 >= script.batches
+    more = running.ports is not None and not all(one.ended() for one in running.ports.inputs.values())
+    last = running.drain and batch + 1 >= script.batches and not more
     return replace(
         now,
         state=JobState.DRAINING if last else JobState.RUNNING,

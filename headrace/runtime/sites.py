@@ -6,10 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace.errors import InternalError
+from headrace.plan.channels import ChannelJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, Executor, JobContext, Progress
+
+if TYPE_CHECKING:
+    from headrace.runtime.channels.ports import Ports
 
 _NO_MEMBERS: Mapping[str, JobContext] = {}
 
@@ -18,12 +23,14 @@ _NO_MEMBERS: Mapping[str, JobContext] = {}
 class Unit:
     """A job or a tree, with what it needs at each site."""
 
-    job: Job | TreeJob
+    job: Job | TreeJob | ChannelJob
     context: Callable[[str], JobContext]
     """By site."""
     members: Callable[[str], Mapping[str, JobContext]] = lambda _: _NO_MEMBERS
     """Of a tree: the context of each query, by site."""
     drain: bool = False
+    ports: Callable[[], Ports] | None = None
+    """Of a job between channels: these, wherever it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Ways:
     """(job, site): the fence, as `relocate.Sites` has it."""
     prepare: Callable[[Unit, str], None] = lambda unit, site: None
     others: Callable[[str], Sequence[str]] = lambda job: ()
+    last_resort: Callable[[str], bool] = lambda site: False
+    """A site that takes jobs of a lost one only where no other can."""
 
 
 class ExecutorSites:
@@ -76,6 +85,10 @@ class ExecutorSites:
         context = unit.context(site)
         if isinstance(unit.job, TreeJob):
             self._executor.start_tree(unit.job, context, unit.members(site), drain=unit.drain)
+        elif isinstance(unit.job, ChannelJob):
+            if unit.ports is None:
+                raise InternalError(f"job {job} is between channels that nobody knows")
+            self._executor.start_channel(unit.job, context, unit.ports(), drain=unit.drain)
         else:
             self._executor.start(unit.job, context, drain=unit.drain)
         # Not before: an executor knows nothing of a job whose start has failed.

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from headrace.catalog.model import FileSource, Format, Project, Sink, SinkKind, Stream
+from headrace.errors import UserError
 from headrace.plan.channels import ChannelJob, ChannelPlan, DerivedStream
-from headrace.plan.logical import streams_of
+from headrace.plan.logical import StreamScan, nodes, streams_of
 from headrace.plan.placed import TreeJob
 from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.ports import Ports
@@ -71,10 +72,15 @@ def channel_context(
 def fed_tree_context(
     project: Project, plan: ChannelPlan, tree: TreeJob, master: str | None = None
 ) -> JobContext:
-    """As `tree_context`, with the derived streams that the tree reads."""
+    """As `tree_context`, with the derived streams that the tree reads, each with the delay that it reads it
+    by: that is where the watermark stands when the stream is closed."""
     context = tree_context(project, tree, master)
-    names = {stream.id for stream in plan.streams} & set(streams_of(tree.shape.rows))
-    derived = {name: as_stream(project, plan.stream(name)) for name in names}
+    scans = {node.stream: node for node in nodes(tree.shape.rows) if isinstance(node, StreamScan)}
+    derived = {
+        stream.id: as_stream(project, stream).model_copy(update={"watermark": scans[stream.id].watermark})
+        for stream in plan.streams
+        if stream.id in scans
+    }
     return replace(context, streams={**context.streams, **derived})
 
 
@@ -113,12 +119,41 @@ def makers_ended(project: Project, plan: ChannelPlan, reader: str) -> bool:
     return all(channel_of(project, stream).ended() for stream in read)
 
 
-def collect_channels(project: Project, plan: ChannelPlan) -> None:
-    """Remove what all readers have, also of makers that have ended. A maker that runs does it by itself."""
+def collect_channels(
+    project: Project,
+    plan: ChannelPlan,
+    running: Collection[str] = (),
+    before: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Remove what all readers have. Makers that are `running` do it by themselves, and must not be met.
+    Returns, by stream, below which part all are gone, for the next call to know (`before`)."""
+    found = dict(before or {})
     for stream in plan.streams:
-        state = job_folder(project, plan.maker(stream.id).id)
-        given = published_files(state)
-        collect(channel_of(project, stream), state, given)
+        maker = plan.maker(stream.id).id
+        if maker not in running:
+            state = job_folder(project, maker)
+            channel, given = channel_of(project, stream), published_files(state)
+            found[stream.id] = collect(channel, state, given, found.get(stream.id, 0))
+    return found
+
+
+def check_channels(project: Project, plan: ChannelPlan) -> None:
+    """Raises UserError for a channel without what its maker has kept, or the other way round: its rows would
+    be given twice, or be lost."""
+    for stream in plan.streams:
+        maker, channel = plan.maker(stream.id).id, channels_folder(project) / stream.id
+        state, rows = job_folder(project, maker), channel / "rows"
+        lost = not rows.is_dir() and (state / "published.json").exists()
+        orphaned = not state.exists() and rows.is_dir() and any(rows.iterdir())
+        if lost or orphaned:
+            names = sorted(end.id for end in plan.downstream(maker) if end.id in plan.ends)
+            queries = [q for tree in plan.trees if tree.id in names for q in (m.query for m in tree.members)]
+            queries += [name for name in names if name in project.queries]
+            raise UserError(
+                f"what {', '.join(names)} read is not whole any more",
+                detail=f"There is no folder {channel if lost else state}.",
+                hint=f"Run from the beginning with: headrace run --fresh --only {' --only '.join(queries)}",
+            )
 
 
 def remove_channels(project: Project, streams: Iterable[str]) -> None:

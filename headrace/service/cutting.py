@@ -12,16 +12,17 @@ columns travel towards the source, windows and joins stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from headrace.catalog.model import Project as Catalog
+from headrace.catalog.model import SinkKind
 from headrace.ids import fingerprint
-from headrace.plan.channels import ChannelJob, ChannelPlan, DerivedStream
+from headrace.plan.channels import ChannelJob, ChannelPlan, DerivedStream, pruned
 from headrace.plan.check import check_plan
 from headrace.plan.expr import Call, ColumnRef, Expr, columns_of, conjunction
-from headrace.plan.logical import Aggregate, Filter, LogicalPlan, Project, StreamScan, nodes
+from headrace.plan.logical import Aggregate, Filter, LogicalPlan, Project, StreamScan, nodes, streams_of
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, split_filter
 from headrace.plan.placed_network import Channel, PlacedJoin, PlacedNetwork
 from headrace.plan.text import format_expr, format_plan
@@ -59,25 +60,56 @@ def cut(
     trees: Sequence[TreeJob] = (),
     path_of: PathOf = lambda a, b: (a, b),
     relays: bool = False,
+    taken: Collection[str] = (),
 ) -> ChannelPlan:
     """The jobs of the placed queries, and of those whole ones (and trees) that read a stream from another
     site; `homes` says where each base stream comes from. The others are not in it: they run as they are. With
     `relays`, a stream is passed on by a job at each site on its way, for channels that reach no further than
-    to the next site; without, a reader takes it from where it is made."""
-    return _Cutter(network, whole, trees, homes or {}, path_of, relays).plan()
+    to the next site; without, a reader takes it from where it is made. No job or stream gets an id that is
+    `taken`: what lies on disk under it is another one's."""
+    return _Cutter(network, whole, trees, homes or {}, path_of, relays, frozenset(taken)).plan()
 
 
-def spread(project: Catalog, placed: PlacedPlan) -> tuple[PlacedPlan, ChannelPlan]:
-    """A plan as it runs on several sites: what runs as it is, and what is cut into jobs and channels."""
-    placing = place_joins(project, placed)
+def spread(project: Catalog, placed: PlacedPlan, taken: Collection[str] = ()) -> ChannelPlan:
+    """What of a plan is cut into jobs and channels; the rest runs as it is. Split queries are, and those that
+    keep their answers in memory: they start over with every run, and their channels could not."""
+    jobs = tuple(job for job in placed.jobs if staying(project, job) is None)
+    placing = place_joins(project, replace(placed, jobs=jobs))
     network = placing.network if placing is not None else None
     joined = {query.query for query in network.queries} if network is not None else set()
-    whole = [job for job in placed.jobs if job.query not in joined]
+    whole = [job for job in jobs if job.query not in joined]
     homes = {name: stream.site for name, stream in project.streams.items()}
-    found = cut(network, whole, homes, trees=placed.trees)
-    queries, fed = {job.query for job in found.jobs}, {tree.id for tree in found.trees}
-    jobs = tuple(job for job in placed.jobs if job.query not in queries)
-    return replace(placed, jobs=jobs, trees=tuple(t for t in placed.trees if t.id not in fed)), found
+    found = cut(network, whole, homes, trees=placed.trees, taken=taken)
+    # A query that reads nothing from elsewhere is better off with its own plan, and needs no channels.
+    return pruned(found, [job.id for job in found.jobs if job.reads] + [tree.id for tree in found.trees])
+
+
+def staying(project: Catalog, job: Job) -> str | None:
+    """Why a query is never cut; None: it may be."""
+    if project.queries[job.query].sink.kind is SinkKind.MEMORY:
+        return "it keeps its results in memory, and starts over with every run"
+    return None
+
+
+def fed_tree(tree: TreeJob, feeds: Mapping[str, str]) -> TreeJob:
+    """A tree over derived streams in the place of base streams. It reads them as it would the whole ones,
+    filters included: its shape says what later members may be."""
+
+    def over(plan: LogicalPlan) -> LogicalPlan:
+        if isinstance(plan, StreamScan):
+            return replace(plan, stream=feeds.get(plan.stream, plan.stream))
+        return with_inputs(plan, tuple(map(over, plan.inputs)))
+
+    members = tuple(
+        TreeMember(one.query, over(one.plan), cast(Aggregate, over(one.aggregate))) for one in tree.members
+    )
+    return replace(tree, shape=replace(tree.shape, rows=over(tree.shape.rows)), members=members)
+
+
+def feeds_of(plan: ChannelPlan, tree: TreeJob) -> dict[str, str]:
+    """The derived stream that such a tree reads in the place of each base stream."""
+    made = {stream.id: streams_of(stream.plan)[0] for stream in plan.streams}
+    return {made[name]: name for name in streams_of(tree.shape.rows) if name in made}
 
 
 @dataclass(slots=True)
@@ -98,6 +130,7 @@ class _Cutter:
     homes: Mapping[str, str]
     path_of: PathOf
     relays: bool
+    taken: frozenset[str] = frozenset()
     sources: dict[object, _Source] = field(default_factory=dict)
     streams: dict[str, DerivedStream] = field(default_factory=dict)
     jobs: list[ChannelJob] = field(default_factory=list)
@@ -189,7 +222,7 @@ class _Cutter:
             core, passing, columns = _together(wants)
             carried = _cut_to(core, passing, columns)
             stream = self._stream(source.site, carried)
-            id_ = name if joined else f"send-{stream.id[4:]}"
+            id_ = self._free(name if joined else f"send-{stream.id[4:]}")
             plan = _cut_to(made(core), passing, columns)
             self._add(ChannelJob(id_, source.site, plan, writes=stream.id), stream, wants, passing)
         for want, home in zip(source.small, at_home, strict=True):
@@ -200,7 +233,7 @@ class _Cutter:
                 continue
             rows = self._reading(home) if joined else Filter(want.core, conjunction(want.parts))
             plan = _projected(rows, want.columns | set(want.core.times))
-            job = ChannelJob(self._small_id(want), source.site, plan, writes=stream.id)
+            job = ChannelJob(self._free(self._small_id(want)), source.site, plan, writes=stream.id)
             self._add(job, stream, [want], want.parts)
 
     @staticmethod
@@ -210,7 +243,15 @@ class _Cutter:
         return f"cut-{fingerprint(text)[:8]}"
 
     def _stream(self, site: str, plan: LogicalPlan) -> DerivedStream:
-        return DerivedStream(f"via_{fingerprint(f'{site}: {format_plan(plan)}')[:8]}", site, plan)
+        name = f"via_{fingerprint(f'{site}: {format_plan(plan)}')[:8]}"
+        return DerivedStream(self._free(name, "_"), site, plan)
+
+    def _free(self, name: str, dash: str = "-") -> str:
+        """The same for the same name."""
+        found, number = name, 2
+        while found in self.taken:
+            found, number = f"{name}{dash}{number}", number + 1
+        return found
 
     def _add(
         self, job: ChannelJob, stream: DerivedStream, wants: Iterable[Want], passing: Sequence[Expr]
@@ -227,10 +268,12 @@ class _Cutter:
     def _relayed(self, stream: DerivedStream, path: tuple[str, ...]) -> DerivedStream:
         """The stream at the last site before the reader's, each site passing it on once for all."""
         for site in path[1:-1]:
-            copy = DerivedStream(f"{stream.id[:12]}_{fingerprint(site)[:6]}", site, stream.plan)
+            name = self._free(f"{stream.id[:12]}_{fingerprint(site)[:6]}", "_")
+            copy = DerivedStream(name, site, stream.plan)
             if copy.id not in self.streams:
                 self.streams[copy.id] = copy
-                self.jobs.append(ChannelJob(f"relay-{copy.id[4:]}", site, stream.scan(), writes=copy.id))
+                relay = self._free(f"relay-{copy.id[4:]}")
+                self.jobs.append(ChannelJob(relay, site, stream.scan(), writes=copy.id))
             stream = copy
         return stream
 
@@ -276,20 +319,8 @@ class _Cutter:
         return over(job.plan)
 
     def _fed_tree(self, tree: TreeJob) -> TreeJob:
-        """A tree over cut streams. It reads them as it would the whole ones, filters included: its shape says
-        what later members may be."""
-
-        def over(plan: LogicalPlan) -> LogicalPlan:
-            for core, parts in self._leaves(tree.shape.rows, tree.site):
-                stream, _ = self.fed[tree.id, core, parts]
-                plan = _replaced(plan, core, replace(core, stream=stream.id))
-            return plan
-
-        members = tuple(
-            TreeMember(one.query, over(one.plan), cast(Aggregate, over(one.aggregate)))
-            for one in tree.members
-        )
-        return replace(tree, shape=replace(tree.shape, rows=over(tree.shape.rows)), members=members)
+        leaves = self._leaves(tree.shape.rows, tree.site)
+        return fed_tree(tree, {core.stream: self.fed[tree.id, core, parts][0].id for core, parts in leaves})
 
     def _far(self, site: str) -> Callable[[LogicalPlan], bool]:
         return lambda node: isinstance(node, StreamScan) and self.homes.get(node.stream, site) != site

@@ -4,6 +4,7 @@
 - A member that is gone from the project leaves its tree; a tree without members is forgotten. The same goes
   for jobs that are split between engines.
 - A query that was changed is refused, unless it is started over or has never been started.
+- Queries that are spread over sites keep their jobs and channels (service/spread_records.py).
 - A query that a command has added joins a tree that runs, from an instant on. All others that have no place
   are placed among themselves, in new trees and jobs, and read their input from its beginning.
 
@@ -19,12 +20,23 @@ from typing import cast
 
 from headrace.catalog.model import Project, Query
 from headrace.errors import UserError
+from headrace.plan.channels import ChannelPlan, pruned
 from headrace.plan.data import from_data, to_data
 from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, TreeShape
-from headrace.service import binding, weaving
+from headrace.service import binding, cutting, weaving
 from headrace.service.federated_records import job_of, live, record_of, without
 from headrace.service.fingerprints import changed_parts, query_fingerprint
+from headrace.service.spread_records import (
+    NOTHING,
+    Cutter,
+    channels_of,
+    channels_text,
+    gone_makers,
+    ids_of,
+    refed,
+    with_new,
+)
 from headrace.state.records import (
     Change,
     DeployedQuery,
@@ -44,6 +56,7 @@ class Planner:
     member_of: Callable[[Project, Query], TreeMember | str] = weaving.member_of
     place: Callable[[Project, Sequence[str], Collection[str]], PlacedPlan] = weaving.place
     best_tree: Callable[[Project, TreeMember, str, Sequence[TreeJob]], TreeJob | None] = weaving.best_tree
+    spread: Cutter = cutting.spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +73,15 @@ class Situation:
     """Trees whose streams are closed: they have nothing left to give to a new member."""
     folders: frozenset[str] = frozenset()
     """The folders that are there for jobs, trees and members."""
+    channels: frozenset[str] = frozenset()
+    """The ones for channels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     deployment: Deployment
     placed: PlacedPlan
-    """What should run."""
+    """What should run, every query whole."""
     new: frozenset[str]
     """Queries that have got a place just now."""
     applied: dict[int, str | None]
@@ -74,6 +89,8 @@ class Wanted:
     forget: frozenset[str]
     """Queries of which nothing observed is to be kept."""
     notes: tuple[str, ...] = ()
+    channels: ChannelPlan = NOTHING
+    """The jobs and channels of the queries that are spread over sites, also of those that do not run now."""
 
 
 def reconcile(now: Situation, planner: Planner) -> Wanted:
@@ -98,6 +115,11 @@ class _Reconciling:
     rows: list[DeployedQuery] = field(default_factory=list)
     doomed: dict[str, Doomed] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
+    channels: ChannelPlan = NOTHING
+
+    @property
+    def before(self) -> ChannelPlan:
+        return channels_of(self.now.deployment)
 
     def wanted(self) -> Wanted:
         self._check_names()
@@ -112,10 +134,12 @@ class _Reconciling:
             if row.tree is None and row.federated is None:
                 self._keep_job(row)
         self._place_others()
+        self._spread()
         return self._result()
 
     def _check_names(self) -> None:
-        for name in sorted(self.now.deployment.ids & set(self.now.project.queries)):
+        makers = {job.id for job in self.before.makers}
+        for name in sorted((self.now.deployment.ids | makers) & set(self.now.project.queries)):
             kind = "tree" if name in {tree.id for tree in self.now.deployment.trees} else "job"
             raise UserError(f'"{name}" is the name of a {kind}', hint="Give the query another name.")
 
@@ -265,9 +289,7 @@ class _Reconciling:
     def _place_new(self, names: list[str]) -> None:
         if not names:
             return
-        now = self.now
-        taken = {*now.deployment.ids, *now.project.queries, *now.folders, *self.doomed}
-        placed = self.planner.place(now.project, names, taken)
+        placed = self.planner.place(self.now.project, names, self._taken())
         for job in placed.jobs:
             self.jobs.append(job)
             self._deployed(job, None)
@@ -279,6 +301,26 @@ class _Reconciling:
             self.federated.append(split)
             for one in split.members:
                 self._deployed(one, None, split.id)
+
+    def _taken(self) -> set[str]:
+        now = self.now
+        known = {*now.deployment.ids, *now.project.queries, *self.doomed, *ids_of(self.before)}
+        return known | now.folders | now.channels
+
+    def _spread(self) -> None:
+        """Cut the queries that have no place yet, and let go of what nobody reads any more."""
+        before, known = self.before, {tree.id for tree in self.now.deployment.trees}
+        ends = {row.query for row in self.rows} - self.new
+        ends |= {tree.id for tree in self.idle} | {tree.id for tree in self.trees}
+        kept = refed(pruned(before, ends), PlacedPlan((), tuple(self.trees)))
+        new = PlacedPlan(
+            tuple(job for job in self.jobs if job.query in self.new),
+            tuple(tree for tree in self.trees if tree.id not in known),
+        )
+        taken = self._taken() | {tree.id for tree in self.trees}
+        self.channels = with_new(self.now.project, kept, new, taken, self.planner.spread)
+        for maker in gone_makers(before, self.channels):
+            self._doom(Doomed(maker))
 
     def _deployed(
         self, placed: Job | TreeMember | FederatedMember, tree: str | None, federated: str | None = None
@@ -302,12 +344,15 @@ class _Reconciling:
         before = {one.name for one in self.now.deployment.doomed}
         split = tuple(map(record_of, (*self.idle_federated, *self.federated)))
         return Wanted(
-            Deployment(records, tuple(self.rows), tuple(self.doomed.values()), split),
+            Deployment(
+                records, tuple(self.rows), tuple(self.doomed.values()), split, channels_text(self.channels)
+            ),
             PlacedPlan(tuple(jobs), tuple(self.trees), federated=tuple(self.federated)),
             frozenset(self.new),
             self._applied(),
             self.now.fresh | (set(self.doomed) - before),
             tuple(self._notes()),
+            self.channels,
         )
 
     def _applied(self) -> dict[int, str | None]:

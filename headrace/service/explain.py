@@ -22,6 +22,7 @@ from headrace.service.project import query_named
 from headrace.service.shared_parts import Parts, parts_of
 from headrace.service.sharing import saving_of, share
 from headrace.service.solve import fraction_text
+from headrace.service.spread_data import SpreadData, spread_data
 from headrace.service.spreading import advice
 from headrace.service.weaving import placed
 
@@ -136,6 +137,8 @@ class PlanData(TypedDict):
     sharing: SharingData
     placement: NotRequired[PlacementData]
     """Where streams are best joined; only where there are several sites and joins."""
+    spread: NotRequired[SpreadData]
+    """The jobs that this is cut into; only where the project wants it (`planner.spread`)."""
 
 
 def explain_query(project: Project, name: str) -> Explanation:
@@ -189,6 +192,8 @@ def explain_plan(project: Project, only: Sequence[str] = (), planner: str | None
     found = place_joins(project, everything, planner)
     if found is not None:
         data["placement"] = placement_data(project, found)
+    if project.planner.spread:
+        data["spread"] = spread_data(project, everything)
     return data
 
 

@@ -1,8 +1,9 @@
 """The jobs and trees of one run: started, watched, stopped, and what was seen of them written down.
 
-A unit is what the executor starts and stops at once: a job, a tree, or queries that are split over engines.
-What is seen and shown is one row for each query, whichever unit answers it; where one split takes over from
-another, the newer one. A unit that fails ends alone.
+A unit is what the executor starts and stops at once: a job, a tree, queries that are split over engines, or
+one of the jobs by which queries are spread over sites. What is seen and shown is one row for each query,
+whichever unit answers it; where one split takes over from another, the newer one. A unit that fails ends
+alone.
 
     waiting -> started -> [executor's JobState ...] -> ended
 """
@@ -15,25 +16,30 @@ from dataclasses import dataclass, replace
 
 from headrace.catalog.model import Project
 from headrace.errors import HeadraceError, InternalError, UserError
+from headrace.plan.channels import ChannelJob, ChannelPlan, pruned
 from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
 from headrace.runtime.executor import ENDED, Executor, JobContext, JobState, Progress
+from headrace.service.channel_layout import channel_context, enlist_readers, fed_tree_context, ports_of
 from headrace.service.federated_records import giving, live
 from headrace.service.fingerprints import query_fingerprint
 from headrace.service.folders import make_folders
 from headrace.service.layout import gone_context, query_context, tree_context, writes_files
 from headrace.service.moments import Clock, timestamp
+from headrace.service.spread_records import NOTHING, Spread
 from headrace.state.store import Desired, Seen, Store
 
 _STOP_AT_ONCE = 8
 
-Unit = Job | TreeJob | FederatedJob
+Unit = Job | TreeJob | FederatedJob | ChannelJob
 
 
 def parts(unit: Unit) -> tuple[Job | TreeMember | FederatedMember, ...]:
-    """The queries that a unit answers."""
+    """The queries that a unit answers; none: it makes a stream for others."""
     if isinstance(unit, FederatedJob):
         return live(unit)
+    if isinstance(unit, ChannelJob):
+        return () if unit.query is None else (Job(unit.id, unit.query, unit.site, unit.plan),)
     return unit.members if isinstance(unit, TreeJob) else (unit,)
 
 
@@ -41,13 +47,19 @@ def queries(unit: Unit) -> tuple[str, ...]:
     return tuple(part.query for part in parts(unit))
 
 
-def units_of(placed: PlacedPlan, order: Iterable[str]) -> list[Unit]:
-    """Jobs and trees in the order of the first query of each."""
+def units_of(placed: PlacedPlan, order: Iterable[str], channels: ChannelPlan = NOTHING) -> list[Unit]:
+    """Jobs and trees in the order of the first query of each, those that are in `channels` as they are there;
+    and before them, in an order in which they can be started, the makers of what they read."""
     rank = {name: number for number, name in enumerate(order)}
     # Of a query in two split jobs, the one that others take over from comes first.
     split = sorted(placed.federated, key=lambda job: max(m.after or 0 for m in job.members))
-    units: list[Unit] = [*placed.jobs, *placed.trees, *split]
-    return sorted(units, key=lambda unit: min(rank[name] for name in queries(unit)))
+    cut = {job.id: job for job in channels.jobs}
+    fed = {tree.id: tree for tree in channels.trees}
+    jobs = [replace(cut[job.id], site=job.site) if job.id in cut else job for job in placed.jobs]
+    trees = [replace(fed[tree.id], site=tree.site) if tree.id in fed else tree for tree in placed.trees]
+    units: list[Unit] = [*jobs, *trees, *split]
+    makers = pruned(channels, [unit.id for unit in units]).makers
+    return [*makers, *sorted(units, key=lambda unit: min(rank[name] for name in queries(unit)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +88,16 @@ class Fleet:
         self.states: dict[str, Progress] = {}
         """By unit."""
         self.refused: set[str] = set()
-        """Queries that cannot run as the user asked."""
+        """Queries that cannot run as the user asked, and jobs that make streams and cannot."""
+        self.spread = Spread()
+        """What of the units is spread over sites."""
         self._left: set[str] = set()
+
+    def feed(self, project: Project, spread: Spread) -> None:
+        """What of the units is spread, before any of them is started: nothing is removed from a channel that
+        one of its readers has not read, and readers that are no more hold nothing back."""
+        self.spread = spread
+        enlist_readers(project, spread.plan)
 
     # -- starting ---------------------------------------------------------------------------------
 
@@ -106,18 +126,27 @@ class Fleet:
         except HeadraceError as error:
             self._note_all(unit, Progress(unit.id, JobState.FAILED, error=error.render()))
             if isinstance(error, UserError):
-                self.refused |= set(queries(unit))
+                self.refused |= self._names(unit)
                 return error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             self._note_all(unit, Progress(unit.id, JobState.FAILED, error=reason))
         return None
 
+    @staticmethod
+    def _names(unit: Unit) -> set[str]:
+        """What it is known by to those who ask: its queries, or itself."""
+        return set(queries(unit)) or {unit.id}
+
+    def is_refused(self, unit: Unit) -> bool:
+        return bool(self.refused & self._names(unit))
+
     def _want(self, project: Project, unit: Unit) -> None:
         desired: Desired = "drained" if self._how.drain else "running"
+        self.refused -= self._names(unit)
+        cut = isinstance(unit, ChannelJob) or self.spread.is_fed(unit.id)
         for part in parts(unit):
-            self.refused.discard(part.query)
-            print_ = query_fingerprint(project, part)
+            print_ = query_fingerprint(project, self.spread.whole(part.query) if cut else part)
             now = timestamp(self._clock)
             self._store.want(part.query, part.query, unit.site, print_, desired, now)
 
@@ -129,14 +158,25 @@ class Fleet:
         if isinstance(unit, Job):
             self._executor.start(unit, contexts[unit.query], drain=drain)
             return
+        if isinstance(unit, ChannelJob):
+            self._begin_channel(project, unit)
+            return
         own: JobContext = tree_context(project, unit, master)
         make_folders(own, results=False)
         if isinstance(unit, TreeJob):
+            if self.spread.is_fed(unit.id):
+                own = fed_tree_context(project, self.spread.plan, unit, master)
             self._executor.start_tree(unit, own, contexts, drain=drain)
         else:
             left = [m.query for m in unit.members if m.query not in contexts]
             contexts |= {name: gone_context(project, unit, name, master) for name in left}
             self._executor.start_federated(unit, own, contexts, drain=drain)
+
+    def _begin_channel(self, project: Project, unit: ChannelJob) -> None:
+        plan = self.spread.plan
+        context = channel_context(project, plan, unit, self._how.master)
+        make_folders(context, results=False)
+        self._executor.start_channel(unit, context, ports_of(project, plan, unit), drain=self._how.drain)
 
     # -- watching ---------------------------------------------------------------------------------
 
@@ -148,8 +188,8 @@ class Fleet:
         progress = self._executor.progress(unit_id)
         self.states[unit_id] = progress
         unit = self.units[unit_id]
-        if isinstance(unit, Job):
-            return [progress]
+        if isinstance(unit, Job | ChannelJob):
+            return [progress] if queries(unit) else []
         return [self._executor.progress(name) for name in self._shown(unit)]
 
     def _shown(self, unit: TreeJob | FederatedJob) -> list[str]:
@@ -196,12 +236,29 @@ class Fleet:
         except HeadraceError as error:
             return Progress(unit_id, JobState.FAILED, error=error.render())
 
+    def give_up(self, project: Project, unit: Unit, reason: str) -> None:
+        """Stop a unit that cannot come to its end, or take it from those that wait: it has failed."""
+        self.stop([unit.id])
+        if unit.id in self.waiting:
+            self.waiting.remove(unit.id)
+            self._want(project, unit)
+        known = self.states.get(unit.id, Progress(unit.id, JobState.STARTING))
+        self._note_all(unit, replace(known, state=JobState.FAILED, error=reason))
+
     def forget(self, unit_id: str) -> None:
         """A unit that is no more."""
         self.units.pop(unit_id, None)
         self.states.pop(unit_id, None)
         if unit_id in self.waiting:
             self.waiting.remove(unit_id)
+
+    def places(self) -> dict[str, Unit]:
+        """`unit_of` every query at once."""
+        found: dict[str, Unit] = {}
+        for unit in self.units.values():
+            for query in queries(unit):
+                found[query] = self.unit_of(query) or unit if query in found else unit
+        return found
 
     def unit_of(self, query: str) -> Unit | None:
         """The unit that answers it; of several, the one that gives the newest windows."""

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from headrace.catalog.model import Project
 from headrace.errors import HeadraceError, UserError
+from headrace.plan.channels import ChannelPlan, pruned
 from headrace.plan.federated import Engine, FederatedJob
 from headrace.plan.placed import PlacedPlan
+from headrace.service.channel_layout import channels_folder, check_channels, remove_channels
 from headrace.service.deployment import Planner, Situation, Wanted, reconcile
 from headrace.service.federated_records import bounded, federated_id, giving, job_of, live, record_of, without
 from headrace.service.folders import check_orphans, check_unused, finish_removal, remove_folders, remove_state
 from headrace.service.layout import job_folder, jobs_folder, query_context, writes_files
 from headrace.service.moments import Clock, timestamp
+from headrace.service.moving import at_homes
 from headrace.service.project import query_of, selected, with_edits
 from headrace.service.refusals import plans_of, refuse_endless, refuse_results
+from headrace.service.spread_records import (
+    at_their_sites,
+    channels_of,
+    channels_text,
+    gone_makers,
+)
 from headrace.state.records import Change, Deployment, Doomed, Edits
 from headrace.state.store import Store
 
@@ -27,8 +37,13 @@ _CLOSED = frozenset({"draining", "finished", "failed"})
 """A tree that was last seen so may have closed its streams; a new query had better not join it."""
 
 Engines = tuple[Engine, ...]
+Homes = Callable[[], Mapping[str, str]]
 OnPlan = Callable[[Project, PlacedPlan], None]
 """Called with what will run, before it is written down: makes the data that it reads."""
+
+
+def _names_in(folder: Path) -> frozenset[str]:
+    return frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
 
 
 def closed_trees(store: Store, deployment: Deployment) -> frozenset[str]:
@@ -39,9 +54,17 @@ def closed_trees(store: Store, deployment: Deployment) -> frozenset[str]:
 
 class Keeper:
     def __init__(
-        self, project: Project, store: Store, clock: Clock, planner: Planner, on_plan: OnPlan
+        self,
+        project: Project,
+        store: Store,
+        clock: Clock,
+        planner: Planner,
+        on_plan: OnPlan,
+        homes: Homes = dict,
     ) -> None:
+        """`homes`: the site of every job that was moved."""
         self._store, self._clock, self._planner, self._on_plan = store, clock, planner, on_plan
+        self._homes = homes
         self.project = project
         self.deployment: Deployment = store.deployment()
 
@@ -60,7 +83,7 @@ class Keeper:
                 refuse_endless(self.project, plans_of(wanted.placed))
             self._check(wanted)
             if self._write(wanted, edits):
-                self.remove(self._ready)
+                self.remove_ready()
                 return wanted
 
     def _wanted(self, edits: Edits, only: Collection[str], *, fresh: bool) -> Wanted:
@@ -73,16 +96,35 @@ class Keeper:
             names if fresh else frozenset(),
             closed_trees(self._store, self.deployment),
             self._folders(),
+            self._channels(),
         )
-        return reconcile(situation, self._planner)
+        return self._placed(reconcile(situation, self._planner))
+
+    def _placed(self, wanted: Wanted) -> Wanted:
+        """Every job where it lives."""
+        homes, project = self._homes(), self.project
+        return replace(
+            wanted,
+            placed=at_homes(wanted.placed, homes, project.sites),
+            channels=at_their_sites(wanted.channels, homes, project),
+        )
 
     def _folders(self) -> frozenset[str]:
-        folder = jobs_folder(self.project)
-        return frozenset(path.name for path in folder.iterdir()) if folder.is_dir() else frozenset()
+        return _names_in(jobs_folder(self.project))
+
+    def _channels(self) -> frozenset[str]:
+        return _names_in(channels_folder(self.project))
+
+    @property
+    def channels(self) -> ChannelPlan:
+        """The jobs and channels of queries that are spread over sites."""
+        return channels_of(self.deployment)
 
     def _check(self, wanted: Wanted) -> None:
         """Nothing foreign is in the way, and no results without what belongs to them."""
         refuse_results(self.project, plans_of(wanted.placed))
+        running = {*(job.id for job in wanted.placed.jobs), *(tree.id for tree in wanted.placed.trees)}
+        check_channels(self.project, pruned(wanted.channels, running))
         over = {one.name for one in wanted.deployment.doomed if one.results}
         for row in wanted.deployment.queries:
             if row.query not in plans_of(wanted.placed) or row.query in over:
@@ -126,10 +168,11 @@ class Keeper:
             names,
             closed=frozenset(closed),
             folders=self._folders(),
+            channels=self._channels(),
         )
         before, self.project = self.project, project
         try:
-            wanted = reconcile(situation, self._planner)
+            wanted = self._placed(reconcile(situation, self._planner))
             if self._write(wanted, edits):
                 return wanted
         except (HeadraceError, OSError) as error:
@@ -181,7 +224,10 @@ class Keeper:
         gone += [Doomed(job.id) for job in split if not live(job)]
         doomed |= {one.name: one for one in (*gone, *(Doomed(r.query, tree=r.tree) for r in left))}
         kept_split = tuple(record_of(job) for job in split if live(job))
-        deployment = Deployment(trees, rows, tuple(doomed.values()), kept_split)
+        channels = pruned(self.channels, {*(row.query for row in rows), *(tree.id for tree in trees)})
+        doomed |= {maker: Doomed(maker) for maker in gone_makers(self.channels, channels)}
+        kept_channels = channels_text(channels)
+        deployment = Deployment(trees, rows, tuple(doomed.values()), kept_split, kept_channels)
         self._refuse(changes, reason, deployment)
         self.deployment = deployment
         kept = {name: query for name, query in self.project.queries.items() if name not in names}
@@ -224,7 +270,10 @@ class Keeper:
     # -- folders that belong to nothing -------------------------------------------------------------
 
     def remove_ready(self) -> None:
+        """What belongs to nothing. What runs must be of the deployment."""
         self.remove(self._ready)
+        kept = {stream.id for stream in self.channels.streams}
+        remove_channels(self.project, self._channels() - kept)
 
     def _ready(self, one: Doomed) -> bool:
         """Whether nothing holds it back. What has a place again must be gone before that is started."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from headrace.catalog.model import Project, SinkKind
 from headrace.errors import EngineError, HeadraceError, NotSupported, UserError
 from headrace.ids import did_you_mean
+from headrace.plan.channels import ChannelJob
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Progress
 from headrace.runtime.relocate import Outcome, Relocator
@@ -29,9 +30,10 @@ from headrace.runtime.sites import Ways
 from headrace.service.layout import job_folder, lock_file, own_folder, state_file
 from headrace.service.moments import now, timestamp
 from headrace.service.project import deployment_of, open_project
+from headrace.service.spread_records import channels_of
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import MoveRecord, Moves
-from headrace.state.records import Deployment
+from headrace.state.records import Deployment, TreeRecord
 
 if TYPE_CHECKING:
     from headrace.runtime.spark.sites import SitesExecutor, SparkFence
@@ -76,6 +78,7 @@ def _check_site(project: Project, site: str) -> None:
 def _check_job(project: Project, deployment: Deployment, job: str) -> None:
     """It is deployed, and can be moved without losing what it has given."""
     trees = {tree.id for tree in deployment.trees}
+    makers = {one.id for one in channels_of(deployment).makers}
     row = deployment.place(job)
     if any(one.id == job for one in deployment.federated) or (row is not None and row.federated):
         raise NotSupported(f"{job} is split between Spark and DuckDB, and cannot be moved yet")
@@ -85,8 +88,8 @@ def _check_job(project: Project, deployment: Deployment, job: str) -> None:
             f"{job} is answered by {row.tree}" + (f", with {', '.join(others)}" if others else ""),
             hint=f"Move the tree: headrace move {row.tree} SITE",
         )
-    if row is None and job not in trees:
-        known = [*trees, *(one.query for one in deployment.queries if one.tree is None)]
+    if row is None and job not in trees | makers:
+        known = [*trees, *makers, *(one.query for one in deployment.queries if one.tree is None)]
         raise UserError(f'no job "{job}" is deployed', hint=did_you_mean(job, known, "jobs"))
     members = [one.query for one in deployment.members(job)] if job in trees else [job]
     kept = {name: project.queries[name].sink.kind for name in members if name in project.queries}
@@ -99,11 +102,13 @@ def _check_job(project: Project, deployment: Deployment, job: str) -> None:
 
 
 def site_of(project: Project, deployment: Deployment, homes: Mapping[str, str], job: str) -> str:
-    """Where a job lives: where a move has left it, where its tree is, or where its query wants it."""
+    """Where a job lives: where a move has left it, where its tree or what it makes for others is, or where
+    its query wants it."""
     if job in homes and homes[job] in project.sites:
         return homes[job]
-    tree = next((tree for tree in deployment.trees if tree.id == job), None)
-    return tree.site if tree is not None else project.queries[job].site
+    made: list[TreeRecord | ChannelJob] = [*deployment.trees, *channels_of(deployment).makers]
+    found = next((one.site for one in made if one.id == job), None)
+    return project.queries[job].site if found is None else found
 
 
 def at_homes(placed: PlacedPlan, homes: Mapping[str, str], sites: Mapping[str, object]) -> PlacedPlan:
@@ -242,21 +247,35 @@ class _AtRest:
 
 
 @contextmanager
-def disk_ways(project: Project) -> Iterator[Ways]:
-    """Of a project that does not run: sessions that a killed run has left are ended where they are."""
+def disk_executor() -> Iterator[SitesExecutor]:
+    """For a project that does not run: starts nothing, and ends what a killed run has left."""
     from headrace.runtime.spark.sites import SitesExecutor
 
     executor = SitesExecutor(os.environ, fresh=lambda: str(uuid.uuid4()))
     try:
-        yield spark_ways(project, executor)
+        yield executor
     finally:
         executor.close()
+
+
+@contextmanager
+def disk_ways(project: Project) -> Iterator[Ways]:
+    """Of a project that does not run: sessions that a killed run has left are ended where they are."""
+    with disk_executor() as executor:
+        yield spark_ways(project, executor)
 
 
 def spark_ways(project: Project, executor: SitesExecutor) -> Ways:
     """Sites as Spark has them."""
     fence = spark_fence(project, executor)
-    return Ways(fence.answers, fence.clear, executor.rehearse, lambda job: list(project.sites))
+    return Ways(
+        fence.answers,
+        fence.clear,
+        executor.rehearse,
+        lambda job: list(project.sites),
+        # The engine of this process: it has to be started, and has the memory of one site.
+        lambda site: not project.sites[site].endpoint.startswith("sc://"),
+    )
 
 
 def spark_fence(project: Project, executor: SitesExecutor) -> SparkFence:

@@ -18,13 +18,19 @@ from pathlib import Path
 
 from headrace.catalog.model import Project
 from headrace.errors import EngineError, HeadraceError, NotSupported
+from headrace.plan.channels import ChannelJob, ChannelPlan
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.relocate import Outcome, Relocator
 from headrace.runtime.sites import Unit, Ways
+from headrace.service.channel_layout import channel_context, fed_tree_context, ports_of
 from headrace.service.fleet import Fleet, queries
-from headrace.service.layout import job_folder, query_context, tree_context
+from headrace.service.layout import job_folder, query_context
+from headrace.service.spread_records import NOTHING
 from headrace.state.moves import MoveRecord, Moves
+
+Movable = Job | TreeJob | ChannelJob
 
 _AT_ONCE = 2
 """Preparing takes the target's cores; more at once would disturb those who run there."""
@@ -45,7 +51,7 @@ class FleetSites:
         return self.ways.others(job)
 
     def prepare(self, job: str, site: str) -> None:
-        self.ways.prepare(movable(self.project(), self._unit(job)), site)
+        self.ways.prepare(movable(self.project(), self._unit(job), self.fleet.spread.plan), site)
 
     def runs(self, job: str, site: str) -> bool:
         seen = self.fleet.states.get(job)
@@ -76,27 +82,31 @@ class FleetSites:
         self.fleet.observe()
         return self.fleet.states[job]
 
-    def _unit(self, job: str) -> Job | TreeJob:
+    def _unit(self, job: str) -> Movable:
         unit = self.fleet.units.get(job)
         if unit is None:
             raise EngineError(f"{job} is not running here any more")
-        if not isinstance(unit, Job | TreeJob):
+        if isinstance(unit, FederatedJob):
             raise NotSupported(f"{job} is split between engines, and cannot be moved yet")
         return unit
 
 
-def movable(project: Project, unit: Job | TreeJob) -> Unit:
-    """The unit as a move sees it: the same at every site, but for the site's endpoint."""
+def movable(project: Project, unit: Movable, channels: ChannelPlan = NOTHING) -> Unit:
+    """The unit as a move sees it: the same at every site, but for the site's endpoint. A channel is a folder
+    that every site sees, so whatever is moved reads and writes where it did."""
 
     def context(site: str) -> JobContext:
         if isinstance(unit, TreeJob):
-            return tree_context(project, replace(unit, site=site))
+            return fed_tree_context(project, channels, replace(unit, site=site))
+        if isinstance(unit, ChannelJob):
+            return channel_context(project, channels, replace(unit, site=site))
         return query_context(project, unit.query, site)
 
     def members(site: str) -> dict[str, JobContext]:
         return {name: query_context(project, name, site) for name in queries(unit)}
 
-    return Unit(unit, context, members)
+    ports = (lambda: ports_of(project, channels, unit)) if isinstance(unit, ChannelJob) else None
+    return Unit(unit, context, members, ports=ports)
 
 
 @dataclass(slots=True)
@@ -110,6 +120,8 @@ class Moving:
     note: Callable[[str], None] = lambda _: None
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
     _preparing: dict[int, tuple[MoveRecord, Future[Outcome | None]]] = field(default_factory=dict)
+    _waits: dict[str, str] = field(default_factory=dict)
+    """What was last told of a site whose jobs have no other place."""
 
     @property
     def relocator(self) -> Relocator:
@@ -159,17 +171,67 @@ class Moving:
             self.note(_told(outcome))
         return ended
 
-    def rescue(self, site: str) -> list[Outcome]:
-        """The site is lost: its jobs go on elsewhere, from their checkpoints. Nothing is rehearsed: they
-        stand still anyway."""
-        lost = [u.id for u in self.fleet.units.values() if u.site == site and isinstance(u, Job | TreeJob)]
-        others = [name for name in self.ways.others("") if name != site and self.ways.answers(name)]
-        if not others:
-            self.note(f"{site} does not answer, and no other site does: {', '.join(lost)} wait")
+    def rescue(self, site: str, *, back: bool = False) -> list[Outcome]:
+        """The site is lost, or is `back` as another: its jobs go on elsewhere, or there, from their
+        checkpoints. Nothing is rehearsed: they stand still anyway. Those that wait for their turn are led
+        elsewhere, and go on waiting."""
+        lost = [unit for unit in self.units() if unit.site == site and self._is_lost(unit)]
+        if not lost:
             return []
-        asked = [self.moves.ask(job, site, others[n % len(others)]) for n, job in enumerate(lost)]
-        records = [record for record in map(self.moves.get, asked) if record is not None]
-        return [outcome for record in records for outcome in self._carry(record)]
+        others = [site] if back else self._others(site)
+        if not others:
+            names = ", ".join(unit.id for unit in lost)
+            self._tell(site, f"{site} does not answer, and no other site does: {names} wait")
+            return []
+        self._waits.pop(site, None)
+        found: list[Outcome] = []
+        for unit in lost:
+            target = min(others, key=lambda name: sum(one.site == name for one in self.units()))
+            record = self.moves.get(self.moves.ask(unit.id, site, target))
+            if record is not None:
+                found += self._lead(record, unit) if unit.id in self.fleet.waiting else self._carry(record)
+        return found
+
+    def _others(self, site: str) -> list[str]:
+        """Sites that can take the jobs of this one."""
+        found = [one for one in self.ways.others("") if one != site and self.ways.answers(one)]
+        return [one for one in found if not self.ways.last_resort(one)] or found
+
+    def _is_lost(self, unit: Movable) -> bool:
+        """It should run, and no move of it is open: that would take it away, too."""
+        seen = self.fleet.states.get(unit.id)
+        done = seen is not None and seen.state in (JobState.FINISHED, JobState.STOPPED)
+        return not (done or self.fleet.is_refused(unit) or self.moves.is_open(unit.id))
+
+    def _lead(self, record: MoveRecord, unit: Movable) -> list[Outcome]:
+        """It has not been started by this run: only its place changes."""
+        try:
+            self.ways.clear(record.job, record.source)
+        except HeadraceError as error:
+            self.moves.refuse(record.id, error.render())
+            return []
+        outcome = Outcome(record.move, record.target, True)
+        self.moves.end(outcome)
+        self.fleet.units[unit.id] = replace(unit, site=record.target)
+        return [outcome]
+
+    def _tell(self, site: str, text: str) -> None:
+        """Once for every change: it is tried again and again."""
+        if self._waits.get(site) != text:
+            self._waits[site] = text
+            self.note(text)
+
+    def units(self) -> list[Movable]:
+        """What can be moved."""
+        return [unit for unit in self.fleet.units.values() if not isinstance(unit, FederatedJob)]
+
+    def queries(self, unit: Movable) -> tuple[str, ...]:
+        """What it is known by where something is said of queries: its own, or itself."""
+        return queries(unit) or (unit.id,)
+
+    def stuck(self) -> bool:
+        """Whether a move waits for a site that can take its job."""
+        return bool(self._preparing) or bool(self.moves.open_moves())
 
     def close(self) -> None:
         """Moves that are being prepared are given up: the next run finds them in the journal."""

@@ -2,7 +2,8 @@
 answer as plans, with what it costs beside two simpler ways.
 
 Only queries that join streams are placed. The others stay whole: a tree or a job at its site, to which its
-streams are brought. Today `run` keeps every query whole; what is decided here is what `plan` shows.
+streams are brought. `plan` shows what is decided here, and with `planner.spread` `run` goes by it
+(service/cutting.py).
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@ from headrace.service.network_picture import Flow, NetworkMap, Spot, Table, Wire
 from headrace.service.placing import Placing, Whole
 from headrace.service.placing_problem import UNLINKED
 
-NOT_YET = (
-    "This says where streams are best joined. Jobs on several sites are not run yet: "
-    "`run` keeps each query whole at its own site."
+KEPT_WHOLE = (
+    "This says where streams are best joined. `run` keeps each query whole at its own site; "
+    "with `planner: {spread: true}` it goes by this."
 )
+SPREAD = "`run` goes by this (`planner: {spread: true}`), for queries that have not run yet."
 
 
 class ChannelData(TypedDict):
@@ -112,7 +113,7 @@ def placement_data(project: Project, found: Placing) -> PlacementData:
         alone_cost=found.alone,
         certified=all(placed.certified for placed in found.plan.queries),
         seconds=found.plan.seconds,
-        notes=[*found.notes, NOT_YET],
+        notes=[*found.notes, SPREAD if project.planner.spread else KEPT_WHOLE],
     )
 
 
@@ -317,7 +318,11 @@ def query_lines(data: PlacementData, name: str) -> list[str]:
         if one["query"] == name:
             joins = [_line(join, name) for join in data["joins"] if name in join["queries"]]
             added = _cost(one["added_cost"], data["unit"])
-            return [*joins, f"result at {one['site']}: {_from(one['input'])}, adding {added}", NOT_YET]
+            return [
+                *joins,
+                f"result at {one['site']}: {_from(one['input'])}, adding {added}",
+                data["notes"][-1],
+            ]
     return [
         f"whole at {whole['site']}: {'; '.join([whole['reason'], *map(_from, whole['brought'])])}"
         for whole in data["whole"]

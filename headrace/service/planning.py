@@ -29,7 +29,7 @@ def plan_project(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
 
 def plan_network(project: Project, only: Sequence[str] = (), planner: str | None = None) -> PlacedPlan:
     """The same with joins of streams on sites and channels between them, in `network`, where there are
-    several sites and joins. No run goes by it yet."""
+    several sites and joins. service/cutting.py makes jobs of it."""
     everything = plan_project(project, only)
     found = place_joins(project, everything, planner)
     return everything if found is None else replace(everything, network=found.network)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from headrace.catalog.model import Project
 from headrace.service.layout import state_file
+from headrace.service.moving import moves_of, site_of
 from headrace.state.records import Deployment, Edits, JobRecord
 from headrace.state.store import Store
 from headrace.units import format_instant
@@ -39,11 +41,11 @@ def list_queries(project: Project) -> list[QueryData]:
     """Every query, in the project's order. Reads only: no state file is made."""
     path = state_file(project)
     if not path.exists():
-        return [_data(project, name, None, Deployment(), Edits()) for name in project.queries]
-    with Store(path) as store:
+        return [_data(project, name, None, Deployment(), Edits(), {}) for name in project.queries]
+    with Store(path) as store, moves_of(project) as moves:
         known = {record.id: record for record in store.all()}
-        deployment, edits = store.deployment(), store.edits()
-    return [_data(project, name, known.get(name), deployment, edits) for name in project.queries]
+        deployment, edits, homes = store.deployment(), store.edits(), moves.homes()
+    return [_data(project, name, known.get(name), deployment, edits, homes) for name in project.queries]
 
 
 def dropped_queries(project: Project) -> list[str]:
@@ -57,13 +59,19 @@ def dropped_queries(project: Project) -> list[str]:
 
 
 def _data(
-    project: Project, name: str, record: JobRecord | None, deployment: Deployment, edits: Edits
+    project: Project,
+    name: str,
+    record: JobRecord | None,
+    deployment: Deployment,
+    edits: Edits,
+    homes: Mapping[str, str],
 ) -> QueryData:
     query, place = project.queries[name], deployment.place(name)
+    job = name if place is None or place.tree is None else place.tree
     valid_from = None if record is None else record.valid_from
     return QueryData(
         name=name,
-        site=query.site,
+        site=site_of(project, deployment, homes, job),
         sink=query.sink.kind.value,
         desired=record.desired if record else None,
         observed=record.observed if record else None,

@@ -8,28 +8,40 @@ names its queries.
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headrace.catalog.model import Project
+from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.runtime.executor import Executor, JobState, Progress
+from headrace.runtime.sites import Ways
 from headrace.service.compared import SiteComparison
 from headrace.service.deployment import Planner
-from headrace.service.fleet import Fleet, Start, Unit, parts, queries, units_of
+from headrace.service.feeding import Feeding
+from headrace.service.fleet import Fleet, Start, Unit, parts, units_of
 from headrace.service.keeper import Keeper, OnPlan
 from headrace.service.layout import FILE_SINKS
 from headrace.service.moments import Clock
+from headrace.service.moving_run import Moving
 from headrace.service.rechoosing import Rules
+from headrace.service.restarting import Restarting
+from headrace.service.sitekeeping import Sitekeeping
+from headrace.service.spread_records import Spread
 from headrace.service.switching import Switching
 from headrace.service.taking import Taking
+from headrace.state.moves import Moves
 from headrace.state.store import Store
 
 __all__ = ["FILE_SINKS", "JobState", "Options", "Outcome", "Progress", "Runner", "Snapshot", "Watched"]
 
 POLL_SECONDS = 0.5
+_NOTES = 1000
+"""That many are kept for the outcome: a service may run for months."""
 _HURRY_SECONDS = 0.1
 """Between two looks while somebody waits for a change."""
 
@@ -85,6 +97,8 @@ class Options:
     master: str | None = None
     only: tuple[str, ...] = ()
     """The queries to run; none named: all."""
+    serve: bool = False
+    """Go on until told to stop, whatever fails: failed jobs are started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,11 @@ class Hooks:
     planner: Planner = field(default_factory=Planner)
     rules: Rules = field(default_factory=Rules)
     """When splits are chosen again."""
+    moves: Moves | None = None
+    """Where jobs live, and what commands ask to be moved."""
+    seconds: Callable[[], float] = time.monotonic
+    each_round: Callable[[Project, Fleet], None] = lambda project, fleet: None
+    """Called once a round, with what runs: statistics, and what follows from them."""
 
 
 class Runner:
@@ -113,10 +132,13 @@ class Runner:
     ) -> None:
         self._hooks = hooks or Hooks()
         self._store, self._clock, self._sleep, self._options = store, clock, sleep, options
-        self._keeper = Keeper(project, store, clock, self._hooks.planner, self._hooks.on_plan)
+        moves = self._hooks.moves
+        homes = dict if moves is None else moves.homes
+        self._keeper = Keeper(project, store, clock, self._hooks.planner, self._hooks.on_plan, homes)
         self._fleet: Fleet | None = None
         self._placed = PlacedPlan(())
-        self._notes: list[str] = []
+        self._spread = Spread()
+        self._notes: deque[str] = deque(maxlen=_NOTES)
         self._stop = False
         self._began = clock()
 
@@ -129,71 +151,133 @@ class Runner:
         options = self._options
         wanted = self._keeper.prepare(options.only, fresh=options.fresh, drain=options.drain)
         self._placed = wanted.placed
+        self._spread = Spread(wanted.channels, wanted.placed)
         for note in wanted.notes:
             self._note(note)
         return wanted.placed
 
-    def run(self, executor: Executor) -> Outcome:
-        """Start, watch, stop. The executor is closed whatever happens."""
+    def run(self, executor: Executor, ways: Ways | None = None) -> Outcome:
+        """Start, watch, stop. The executor is closed whatever happens. Without `ways` nothing is moved."""
         self._began = self._clock()
         how = Start(self._options.drain, self._options.master)
         fleet = Fleet(executor, self._store, self._clock, how, self._show)
         self._fleet = fleet
         taking = Taking(self._keeper, fleet, self._store, self._clock, self._note)
         switching = Switching(self._keeper, fleet, self._clock, self._note, self._hooks.rules)
-        for unit in switching.prepare(units_of(self._placed, self._keeper.project.queries)):
+        for unit in switching.prepare(self._units()):
             fleet.enlist(unit)
+        fleet.feed(self._keeper.project, self._spread)
+        feeding = Feeding(
+            fleet, lambda: self._keeper.project, self._hooks.seconds, self._note, self._options.drain
+        )
+        keeping = self._sitekeeping(fleet, ways)
+        restarting = Restarting(fleet, taking.start, self._hooks.seconds, self._note)
         try:
-            self._loop(fleet, taking, switching)
+            self._loop(fleet, taking, switching, keeping, restarting, feeding)
             taking.settle()
             interrupted = self._stop and fleet.unfinished()
             fleet.stop(fleet.alive())
+            feeding.tidy()
         finally:
+            if keeping is not None:
+                keeping.close()
             executor.close()
         last = self._show()
         failures = tuple((q, p.error) for q, p in fleet.seen.items() if p.state is JobState.FAILED)
-        drained, refused = self._options.drain, len(fleet.refused)
+        drained, refused = self._options.drain, len(fleet.refused & {query for query, _ in failures})
         return Outcome(last, failures, interrupted, drained, refused, tuple(self._notes))
 
-    def _loop(self, fleet: Fleet, taking: Taking, switching: Switching) -> None:
-        while not self._stop and (fleet.unfinished() or switching.busy):
-            self._start_some(fleet, taking)
+    def _sitekeeping(self, fleet: Fleet, ways: Ways | None) -> Sitekeeping | None:
+        moves, hooks = self._hooks.moves, self._hooks
+        if moves is None or ways is None:
+            return None
+        return Sitekeeping(
+            Moving(fleet, lambda: self._keeper.project, moves, ways, self._note), hooks.seconds
+        )
+
+    def _loop(
+        self,
+        fleet: Fleet,
+        taking: Taking,
+        switching: Switching,
+        keeping: Sitekeeping | None,
+        restarting: Restarting,
+        feeding: Feeding,
+    ) -> None:
+        serve = self._options.serve
+
+        def going() -> bool:
+            busy = serve or fleet.unfinished() or switching.busy or (keeping is not None and keeping.busy)
+            return busy and not self._stop
+
+        while going():
+            self._start_some(fleet, taking, feeding)
             if not (self._options.drain or switching.busy):
                 taking.take()
             fleet.observe()
             switching.look(taking.start, anew=not self._options.drain)
             taking.settle()
+            if keeping is not None:
+                keeping.look(asked=not (self._options.drain or taking.busy))
+            else:
+                self._refuse_moves()
+            feeding.look(lambda unit: not serve and (keeping is None or keeping.is_own_fault(unit)))
+            if serve:
+                restarting.look(lambda unit: keeping is None or keeping.is_own_fault(unit))
+            self._hooks.each_round(self._keeper.project, fleet)
             self._show()
-            if (fleet.unfinished() or switching.busy) and not self._stop:
+            if going():
                 self._sleep(_HURRY_SECONDS if taking.busy else POLL_SECONDS)
 
-    def _start_some(self, fleet: Fleet, taking: Taking) -> None:
+    def _refuse_moves(self) -> None:
+        moves = self._hooks.moves
+        if moves is not None and moves.any_asked():
+            for record in moves.asked():
+                moves.refuse(record.id, "the run that is on has one Spark for all sites (--master)")
+
+    def _units(self) -> list[Unit]:
+        return units_of(self._placed, self._keeper.project.queries, self._spread.plan)
+
+    def _start_some(self, fleet: Fleet, taking: Taking, feeding: Feeding) -> None:
         limit = self._keeper.project.planner.parallel if self._options.drain else len(fleet.units)
         while fleet.waiting and len(fleet.alive()) < limit and not self._stop:
-            taking.start(fleet.units[fleet.waiting.pop(0)])
+            unit = next(filter(feeding.may_start, fleet.waiting), None)
+            if unit is None:
+                return
+            fleet.waiting.remove(unit)
+            taking.start(fleet.units[unit])
 
     def snapshot(self) -> Snapshot:
         """A row for each query, in the project's order."""
         fleet = self._fleet
         if fleet is None:
             return Snapshot((), 0.0)
-        names = {name for unit in fleet.units.values() for name in queries(unit)}
-        order = [name for name in self._keeper.project.queries if name in names]
-        units = [(name, fleet.unit_of(name)) for name in order]
-        jobs = tuple(self._watched(fleet, name, unit) for name, unit in units if unit is not None)
+        places = fleet.places()
+        order = [name for name in self._keeper.project.queries if name in places]
+        jobs = tuple(self._watched(fleet, name, places[name]) for name in order)
         return Snapshot(jobs, (self._clock() - self._began).total_seconds())
 
     @staticmethod
     def _watched(fleet: Fleet, name: str, unit: Unit) -> Watched:
-        together = None if isinstance(unit, Job) else unit.id
+        together = None if isinstance(unit, Job | ChannelJob) else unit.id
         return Watched(name, unit.site, fleet.seen.get(name), together)
 
     def deployed(self) -> PlacedPlan:
-        """What runs now, with the queries that came and without those that went."""
-        units = [] if self._fleet is None else list(self._fleet.units.values())
+        """What runs now, with the queries that came and without those that went; every query whole."""
+        units = [] if self._fleet is None else list(map(self._whole, self._fleet.units.values()))
         jobs = tuple(unit for unit in units if isinstance(unit, Job))
         trees = tuple(unit for unit in units if isinstance(unit, TreeJob))
         return PlacedPlan(jobs, trees, federated=tuple(u for u in units if isinstance(u, FederatedJob)))
+
+    def _whole(self, unit: Unit) -> Unit:
+        """A unit that is spread as it would be if it were not; what makes streams for it stays as it is."""
+        spread = self._fleet.spread if self._fleet is not None else Spread()
+        if isinstance(unit, ChannelJob) and unit.query is not None:
+            return replace(spread.placed.job(unit.id), site=unit.site)
+        if isinstance(unit, TreeJob) and spread.is_fed(unit.id):
+            whole = next(tree for tree in spread.placed.trees if tree.id == unit.id)
+            return replace(whole, site=unit.site)
+        return unit
 
     def plan_of(self, query: str) -> LogicalPlan:
         """The plan of a query that runs, added ones too."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,17 +23,23 @@ from headrace.catalog.model import Project
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Executor
+from headrace.runtime.sites import Ways
 from headrace.runtime.spark.fence import Fence
+from headrace.runtime.spark.remote import Ledger
 from headrace.service.admission import over_lines
 from headrace.service.data import OnData, materialise_all
+from headrace.service.fleet import Fleet
+from headrace.service.gathering import EachRound, Gathering, gathering
 from headrace.service.layout import lock_file, own_folder, state_file
 from headrace.service.meter import Meter
 from headrace.service.moments import now
+from headrace.service.moving import disk_executor, moves_of, settle_open, spark_fence, spark_ways
 from headrace.service.planning import plan_jobs
 from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.rows import Rows, rows_of
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.lock import DRAINING, RUNNING, RunLock
+from headrace.state.moves import Moves
 from headrace.state.store import Store
 
 OnRows = Callable[[str, Rows], None]
@@ -49,7 +56,7 @@ def spark_executor(
 ) -> Executor:
     """The real engine. Imported here, and only now: pyspark takes a second to import. `plan_of` knows also
     the queries that come later."""
-    from headrace.runtime.spark.executor import SparkExecutor
+    from headrace.runtime.spark.sites import SitesExecutor
 
     plan_of = plan_of or placed.plan_of
 
@@ -57,7 +64,30 @@ def spark_executor(
         table = pq.read_table(file)
         on_rows(query, rows_of(query, table, plan_of(query), limit=0))
 
-    return SparkExecutor(environ, memory=_memory(project, placed), on_rows=take)
+    return SitesExecutor(environ, fresh=_fresh, memory=_memory(project, placed), on_rows=take)
+
+
+def _fresh() -> str:
+    return str(uuid.uuid4())
+
+
+def site_ways(project: Project, executor: Executor, master: str | None) -> Ways | None:
+    """How jobs are moved. None: not at all, since all of them run in one other Spark."""
+    from headrace.runtime.spark.sites import SitesExecutor
+
+    if master is not None or not isinstance(executor, SitesExecutor):
+        return None
+    return spark_ways(project, executor)
+
+
+def clear_remote(project: Project, moves: Moves) -> None:
+    """What a killed run has left at sites is ended, and its moves are settled. Raises where a job may still
+    run there: then nothing may be started, nor removed."""
+    if not moves.open_moves() and not Ledger(own_folder(project), _fresh).left():
+        return
+    with disk_executor() as executor:
+        spark_fence(project, executor).clear_all()
+        settle_open(project, moves, spark_ways(project, executor))
 
 
 def _memory(project: Project, placed: PlacedPlan) -> str:
@@ -84,17 +114,27 @@ def run_project(
     environ: Mapping[str, str],
     only: Sequence[str] = (),
     watcher: Watcher | None = None,
+    each_round: EachRound | None = None,
 ) -> Outcome:
-    """Run the project's queries until they are drained or the process is told to stop."""
+    """Run the project's queries until they are drained or the process is told to stop. `each_round` is called
+    once a round with what runs; without it, statistics are gathered."""
     watcher = watcher or Watcher()
     options = replace(options, only=(*options.only, *only))
     _refuse(project, options)
     own_folder(project).mkdir(parents=True, exist_ok=True)
     doing = DRAINING if options.drain else RUNNING
-    with RunLock(lock_file(project), doing), Store(state_file(project)) as store:
+    with RunLock(lock_file(project), doing), Store(state_file(project)) as store, moves_of(project) as moves:
         # An engine that a killed run left behind may still write; nothing is made or removed beside it.
         Fence(own_folder(project)).clear()
-        return _run(project, options, environ, store, watcher)
+        clear_remote(project, moves)
+        with gathering(options.master, watcher.note) as gathered:
+            looks = each_round or (lambda project, fleet: _gather(gathered, options, project, fleet))
+            return _run(project, options, environ, store, moves, watcher, looks)
+
+
+def _gather(gathered: Gathering, options: Options, project: Project, fleet: Fleet) -> None:
+    if not options.drain:
+        gathered.look(project, fleet)
 
 
 def _refuse(project: Project, options: Options) -> None:
@@ -108,7 +148,13 @@ def _refuse(project: Project, options: Options) -> None:
 
 
 def _run(
-    project: Project, options: Options, environ: Mapping[str, str], store: Store, watcher: Watcher
+    project: Project,
+    options: Options,
+    environ: Mapping[str, str],
+    store: Store,
+    moves: Moves,
+    watcher: Watcher,
+    each_round: EachRound,
 ) -> Outcome:
     signals, meter = Signals(), Meter(time.monotonic)
 
@@ -120,7 +166,8 @@ def _run(
     def make_data(project: Project, placed: PlacedPlan) -> None:
         materialise_all(project, placed, watcher.data)
 
-    runner = Runner(project, store, now, time.sleep, options, Hooks(watch, watcher.note, make_data))
+    hooks = Hooks(watch, watcher.note, make_data, moves=moves, each_round=each_round)
+    runner = Runner(project, store, now, time.sleep, options, hooks)
     placed = runner.prepare()
     # The capacities are those of the sites, and say nothing of another Spark.
     warnings = () if options.master else tuple(over_lines(project, placed))
@@ -128,7 +175,7 @@ def _run(
         watcher.note(f"warning: {text}")
     executor = spark_executor(project, placed, environ, watcher.rows, runner.plan_of)
     with signals.calling(runner.request_stop):
-        outcome = runner.run(executor)
+        outcome = runner.run(executor, site_ways(project, executor, options.master))
     costs = meter.report(project, runner.deployed(), options.master)
     return replace(outcome, costs=costs, notes=(*warnings, *outcome.notes))
 

@@ -13,12 +13,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from headrace.errors import UserError
+from headrace.plan.channels import pruned
 from headrace.plan.placed import TreeJob
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.deployment import Wanted
 from headrace.service.fleet import Fleet, Unit, queries, units_of
 from headrace.service.keeper import Keeper
 from headrace.service.moments import Clock, timestamp
+from headrace.service.spread_records import Spread, gone_makers
 from headrace.service.telling import tell
 from headrace.state.records import Change
 from headrace.state.store import Store
@@ -70,7 +72,18 @@ class Taking:
             self._fleet.start(self._keeper.project, replace(unit, members=rest))
         else:
             self._fleet.forget(unit.id)
+            self._without_makers()
             self._keeper.remove_ready()
+
+    def _without_makers(self) -> None:
+        """Nobody is left to read what they make."""
+        spread = self._fleet.spread
+        kept = pruned(spread.plan, self._keeper.channels.ends)
+        gone = [one for one in gone_makers(spread.plan, kept) if one in self._fleet.units]
+        self._fleet.stop(gone)
+        for one in gone:
+            self._fleet.forget(one)
+        self._fleet.feed(self._keeper.project, replace(spread, plan=kept))
 
     # -- taking -------------------------------------------------------------------------------------
 
@@ -95,7 +108,8 @@ class Taking:
 
     def _change(self, wanted: Wanted) -> None:
         """From what runs to what should run: stops first, so that no query ever runs twice."""
-        units = units_of(wanted.placed, self._keeper.project.queries)
+        project = self._keeper.project
+        units = units_of(wanted.placed, project.queries, wanted.channels)
         after = {unit.id: unit for unit in units}
         touched = [one for one, before in self._fleet.units.items() if after.get(one) != before]
         self._fleet.leave(set(self._names()) - {name for unit in units for name in queries(unit)})
@@ -104,6 +118,7 @@ class Taking:
         for one in touched:
             self._fleet.forget(one)
         self._keeper.remove_ready()
+        self._fleet.feed(project, Spread(wanted.channels, wanted.placed))
         for unit in units:
             if unit.id not in self._fleet.units:
                 self.start(unit)

@@ -13,17 +13,19 @@ def read(db: sqlite3.Connection) -> Deployment:
     queries = db.execute(f"SELECT {columns} FROM deployed ORDER BY position").fetchall()
     doomed = db.execute("SELECT name, results, tree FROM doomed ORDER BY name").fetchall()
     split = db.execute("SELECT id, site, members FROM federated ORDER BY position").fetchall()
+    channels = db.execute("SELECT plan FROM channels").fetchone()
     return Deployment(
         tuple(TreeRecord(*row) for row in trees),
         tuple(DeployedQuery(*row) for row in queries),
         tuple(Doomed(name, bool(results), tree) for name, results, tree in doomed),
         tuple(FederatedRecord(*row) for row in split),
+        "" if channels is None else str(channels[0]),
     )
 
 
 def write(db: sqlite3.Connection, deployment: Deployment) -> None:
     """The whole of it: a few hundred rows, so that no difference has to be right."""
-    for table in ("deployed", "trees", "doomed", "federated"):
+    for table in ("deployed", "trees", "doomed", "federated", "channels"):
         db.execute(f"DELETE FROM {table}")
     db.executemany(
         "INSERT INTO trees (position, id, site, shape) VALUES (?, ?, ?, ?)",
@@ -40,6 +42,8 @@ def write(db: sqlite3.Connection, deployment: Deployment) -> None:
         "INSERT INTO federated (position, id, site, members) VALUES (?, ?, ?, ?)",
         [(n, one.id, one.site, one.members) for n, one in enumerate(deployment.federated)],
     )
+    if deployment.channels:
+        db.execute("INSERT INTO channels (plan) VALUES (?)", (deployment.channels,))
     db.executemany(
         "INSERT INTO doomed (name, results, tree) VALUES (?, ?, ?)",
         [(one.name, int(one.results), one.tree) for one in deployment.doomed],

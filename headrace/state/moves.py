@@ -78,6 +78,9 @@ class Moves(StateFile):
         )
         return found is not None
 
+    def is_open(self, job: str) -> bool:
+        return bool(self._read(lambda db: _select(db, f"WHERE job = ? AND {_OPEN}", (job,))))
+
     def asked(self) -> tuple[MoveRecord, ...]:
         return self._read(lambda db: _select(db, "WHERE state = 'asked' ORDER BY id"))
 

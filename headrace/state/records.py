@@ -108,6 +108,9 @@ class Deployment:
     queries: tuple[DeployedQuery, ...] = ()
     doomed: tuple[Doomed, ...] = ()
     federated: tuple[FederatedRecord, ...] = ()
+    channels: str = ""
+    """The jobs and channels of queries that are spread over sites: a `ChannelPlan`, as the JSON of
+    plan/data.py; empty: there are none."""
 
     def members(self, tree: str) -> tuple[DeployedQuery, ...]:
         return tuple(one for one in self.queries if one.tree == tree)

@@ -110,6 +110,7 @@ CREATE TABLE move_steps (
 ) STRICT
 """
 _HOMES = "CREATE TABLE homes (job TEXT PRIMARY KEY, site TEXT NOT NULL) STRICT"
+_CHANNELS = "CREATE TABLE channels (plan TEXT NOT NULL) STRICT"
 
 _STEPS: tuple[tuple[str, ...], ...] = (
     (_JOBS,),
@@ -134,6 +135,7 @@ _STEPS: tuple[tuple[str, ...], ...] = (
         # One move of a job at a time; looked at several times a second by a run.
         "CREATE UNIQUE INDEX open_moves ON moves (job) WHERE state IN ('asked', 'moving')",
     ),
+    (_CHANNELS,),
 )
 """Step n leads from version n to n + 1."""
 

@@ -62,7 +62,8 @@ class Beliefs:
     def of(self, name: str) -> Belief | None:
         return self._beliefs.get(name)
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: Sample) -> Mapping[str, float]:
+        """What the sample says by itself, its totals as rates; empty where it came too late."""
         belief = self._beliefs.pop(sample.of, None)
         if belief is None:
             belief = Belief(sample.at)
@@ -70,10 +71,11 @@ class Beliefs:
         self._beliefs[sample.of] = belief
         if belief.samples and sample.at <= belief.last_seen:
             self.stale += 1
-            return
-        self._merge(belief, sample)
+            return {}
+        seen = self._merge(belief, sample)
         if len(self._beliefs) > self.most:
             del self._beliefs[next(iter(self._beliefs))]
+        return seen
 
     def take_all(self, samples: Iterable[Sample]) -> None:
         for sample in samples:
@@ -89,19 +91,19 @@ class Beliefs:
             del self._beliefs[name]
         return gone
 
-    def _merge(self, belief: Belief, sample: Sample) -> None:
-        at, figures = sample.at, belief.figures
-        for name, value in sample.gauges.items():
-            figures[name] = smooth(figures.get(name), value, at, self.half_life)
+    def _merge(self, belief: Belief, sample: Sample) -> Mapping[str, float]:
+        at, figures, seen = sample.at, belief.figures, dict(sample.gauges)
         for name, total in sample.totals.items():
             before = belief.totals.get(name)
             belief.totals[name] = (total, at)
             # A total that fell was started over: what came between is not known.
             if before is not None and total >= before[0] and at > before[1]:
-                rate = (total - before[0]) / (at - before[1])
-                figures[name] = smooth(figures.get(name), rate, at, self.half_life)
+                seen[name] = (total - before[0]) / (at - before[1])
+        for name, value in seen.items():
+            figures[name] = smooth(figures.get(name), value, at, self.half_life)
         belief.last_seen = at
         belief.samples += 1
+        return seen
 
     def to_data(self) -> dict[str, Any]:
         return {

@@ -120,6 +120,16 @@ def test_a_drained_job_is_closed(executor: SparkExecutor, tmp_path: Path) -> Non
     assert "0009.parquet" in caught.value.detail
 
 
+def test_without_state_and_input_a_job_is_drained_without_a_batch(
+    executor: SparkExecutor, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    context = context_of(tmp_path, {"s": with_files(STREAM, tmp_path / "in")}, {})
+    for _ in range(2):
+        progress = drain(executor, SHAPES["stateless"], context)
+        assert (progress.state, progress.batch, progress.output_rows) == (JobState.FINISHED, None, 0)
+
+
 def test_a_changed_query_does_not_take_over_old_state(executor: SparkExecutor, tmp_path: Path) -> None:
     write_batches(tmp_path / "in", random_batches(seed=5))
     context = context_of(tmp_path, {"s": with_files(STREAM, tmp_path / "in")}, {})

@@ -11,9 +11,12 @@ import pyarrow as pa
 
 from headrace.catalog.model import SinkKind
 from headrace.errors import InternalError
+from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import JobContext, JobState, Progress
+from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.federated import FederatedRun
 from headrace.runtime.spark.fence import Fence
 from headrace.runtime.spark.job import JobRun
@@ -93,6 +96,21 @@ class SparkExecutor:
         self._jobs[job.id] = run
         self._trees = {q: t for q, t in self._trees.items() if q not in members}
         self._federated |= dict.fromkeys(members, run)
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        if job.id in self._jobs and not self._jobs[job.id].ended:
+            raise InternalError(f"job {job.id} runs already")
+        if context.sink.kind is SinkKind.MEMORY:
+            raise InternalError(f"job {job.id} starts over with every run, and its channels do not")
+        self._clear_fence(context.root)
+        run = ChannelRun(job, context, ports, drain=drain)
+        if run.is_finished():
+            run.finished_before()
+        else:
+            run.begin(self._session(context), self._taker(run.job, context))
+        self._jobs[job.id] = run
+        self._trees.pop(job.id, None)
+        self._federated.pop(job.id, None)
 
     def set_until(self, job_id: str, query: str, end: int) -> None:
         self._federated_job(job_id).set_until(query, end)

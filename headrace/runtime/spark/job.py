@@ -232,7 +232,8 @@ class JobRun:
         if not self._stopping.is_set():
             self._query.stop()
             self._observe()
-            if last_committed(self._checkpoint) < (self._observed.batch or 0):
+            # A job without state that has had no input has had no batch either.
+            if last_committed(self._checkpoint) < self._observed.last_batch:
                 raise EngineError(
                     f"the checkpoint of the job is not here: {self._checkpoint}",
                     hint="A remote Spark must see the project folder under the same path.",
@@ -290,7 +291,7 @@ class JobRun:
         if last is not None:
             newest = json.loads(last.json)
             # All of Spark's last hundred events only where one was missed: they are dear to fetch.
-            missed = newest["batchId"] > (-1 if self._observed.batch is None else self._observed.batch) + 1
+            missed = newest["batchId"] > self._observed.last_batch + 1
             for event in self._query.recentProgress if missed else ():
                 self._observed.take(json.loads(event.json))
             self._observed.take(newest)
@@ -332,7 +333,8 @@ class JobRun:
         data = json.loads(self._finished_file.read_text(encoding="utf-8"))
         self._observed.output_rows = int(data["output_rows"])
         self._observed.late_rows = int(data["late_rows"])
-        self._observed.batch = int(data["batch"])
+        batch = int(data["batch"])
+        self._observed.batch = batch if batch >= 0 else None
         self._observed.notes = ("drained by an earlier run; nothing new",)
         self._observed.state = JobState.FINISHED
 

@@ -41,11 +41,17 @@ class Observed:
         self.rows_per_second: float | None = None
         self.batch_millis: int | None = None
         self.state_rows: int | None = None
+        self.state_bytes: int | None = None
         self.watermark: int | None = None
         self.newest: int | None = None
         self.totals: Mapping[str, int | None] = {}
         self.error = ""
         self.notes: tuple[str, ...] = ()
+
+    @property
+    def last_batch(self) -> int:
+        """The newest batch; -1: none yet."""
+        return -1 if self.batch is None else self.batch
 
     def take(self, event: Mapping[str, Any]) -> None:
         """One progress event; events come in order and may come again."""
@@ -70,6 +76,7 @@ class Observed:
                 self.rows_per_second = rows * 1000 / max(millis, 1)
             operators = event.get("stateOperators", [])
             self.state_rows = sum(int(o["numRowsTotal"]) for o in operators) if operators else None
+            self.state_bytes = sum(int(o.get("memoryUsedBytes", 0)) for o in operators) or None
             dropped = any(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators)
             self._unheard.append((number, dropped))
 
@@ -95,6 +102,7 @@ class Observed:
                 rows_per_second=self.rows_per_second,
                 batch_millis=self.batch_millis,
                 state_rows=self.state_rows,
+                state_bytes=self.state_bytes,
                 watermark=self.watermark,
                 lag=max(lag, 0) if lag is not None else None,
                 input_total=whole,

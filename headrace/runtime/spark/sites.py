@@ -24,9 +24,13 @@ from pathlib import Path
 
 from headrace.catalog.model import FileSource, Format, Source
 from headrace.errors import EngineError, NotSupported
+from headrace.plan.channels import ChannelJob
 from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.channels.files import FileChannel
+from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.sites import Unit
+from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
 from headrace.runtime.spark.health import Checker, SiteDown
 from headrace.runtime.spark.job import JobRun
@@ -74,6 +78,11 @@ class SitesExecutor(SparkExecutor):
         with self._starting[context.endpoint]:
             super().start_tree(tree, context, members, drain=drain)
         self._endpoint_of[tree.id] = context.endpoint
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        with self._starting[context.endpoint]:
+            super().start_channel(job, context, ports, drain=drain)
+        self._endpoint_of[job.id] = context.endpoint
 
     def _session(self, context: JobContext) -> Session:
         endpoint, ledger = context.endpoint, Ledger(context.root / ".headrace", self._fresh)
@@ -161,14 +170,26 @@ def _rehearsal(unit: Unit, site: str, folder: Path) -> JobRun:
     empty = folder / "nothing"
     empty.mkdir(parents=True)
     context = _over_nothing(unit.context(site), folder / "job", empty)
-    if not isinstance(unit.job, TreeJob):
+    if isinstance(unit.job, Job):
         return JobRun(replace(unit.job, id=f"{unit.job.id}-rehearsal"), context, drain=True)
+    if isinstance(unit.job, ChannelJob):
+        return _channel_rehearsal(unit.job, context, folder)
     tree = replace(unit.job, id=f"{unit.job.id}-rehearsal")
     members = {
         name: _over_nothing(member, folder / f"member-{name}", empty)
         for name, member in unit.members(site).items()
     }
     return TreeRun(tree, context, members, drain=True)
+
+
+def _channel_rehearsal(job: ChannelJob, context: JobContext, folder: Path) -> JobRun:
+    """Between channels of its own that have ended, and that nobody reads."""
+    inputs = {scan.stream: FileChannel(folder / scan.stream, scan.times) for scan in job.scans}
+    for channel in inputs.values():
+        channel.end()
+    output = None if job.writes is None else FileChannel(folder / job.writes, job.plan.times)
+    rehearsed = replace(job, id=f"{job.id}-rehearsal")
+    return ChannelRun(rehearsed, context, Ports(inputs, output), drain=True)
 
 
 def _over_nothing(context: JobContext, state: Path, empty: Path) -> JobContext:

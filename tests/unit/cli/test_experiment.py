@@ -28,6 +28,11 @@ Capture = pytest.CaptureFixture[str]
         (["admission", "--repeats", "3"], "admission has no option --repeats"),
         (["admission", "--seeds", "2", "--stop", "prose"], "admission has no option --stop"),
         (["admission", "--from", __file__], "not a results file"),
+        (["distribution", "--repeats", "3"], "distribution has no option --repeats"),
+        (["placement", "--real", "5"], "placement has no option --real"),
+        (["distribution", "--real", "5,6"], '"5,6" are no sizes of plans'),
+        (["distribution", "--seconds", "1"], "a run of 1 s tells nothing"),
+        (["distribution", "--from", __file__], "not a results file"),
         (["placement", "--from", "nowhere.json"], "cannot read nowhere.json"),
         (["placement", "--from", "."], "cannot read ."),
         (["placement", "--from", __file__], "not a results file"),
@@ -45,7 +50,7 @@ def test_wrong_arguments(
 
 def test_all_experiments_are_named(capsys: Capture) -> None:
     said = call(capsys, "experiment", "threading").err
-    assert "Experiments: admission, federation, placement, weaving." in said
+    assert "Experiments: admission, distribution, federation, placement, weaving." in said
 
 
 @pytest.mark.parametrize("name", ["placement", "weaving", "admission"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +19,11 @@ from headrace.plan.channels import (
     DerivedStream,
     behind,
     channel_steps,
+    joined,
+    moved,
+    pruned,
 )
+from headrace.plan.data import from_data, to_data
 from headrace.plan.expr import TRUE, ColumnRef
 from headrace.plan.logical import Filter, IntervalJoin, LogicalPlan, Project, StreamScan
 from headrace.plan.types import Column, DataType, Schema
@@ -157,6 +162,38 @@ def test_steps_stop_readers_first_and_start_makers_first() -> None:
     found = channel_steps(running, ChannelPlan((STREAM,), (MAKER, moved)))
     assert found == ChannelSteps((READER,), (moved,), ())
     assert moved.fingerprint == READER.fingerprint
+
+
+RELAY = ChannelJob("relay", "east", STREAM.scan(), writes="via_east")
+COPY = DerivedStream("via_east", "east", PAIR)
+FAR = ChannelJob("far", "south", COPY.scan(), query="far")
+CHAIN = ChannelPlan((STREAM, COPY), (MAKER, RELAY, READER, FAR))
+
+
+def test_who_is_left_needs_all_that_makes_what_it_reads() -> None:
+    assert CHAIN.makers == (MAKER, RELAY) and CHAIN.ends == {"q", "far"}
+    assert pruned(CHAIN, ["q", "far", "unknown"]) == CHAIN
+    assert pruned(CHAIN, ["far"]) == ChannelPlan((STREAM, COPY), (MAKER, RELAY, FAR))
+    assert pruned(CHAIN, ["q"]) == ChannelPlan((STREAM,), (MAKER, READER))
+    assert pruned(CHAIN, ["make", "relay"]) == ChannelPlan((), ()), "what makes a stream is no end in itself"
+
+
+def test_joined_plans_may_read_from_each_other() -> None:
+    first, second = ChannelPlan((STREAM,), (MAKER, READER)), ChannelPlan((), ())
+    assert joined(first, second) == joined(second, first) == first
+    with pytest.raises(InternalError):
+        joined(first, first)
+
+
+def test_a_stream_is_made_where_its_job_is() -> None:
+    found = moved(CHAIN, {"relay": "north", "q": "west", "gone": "x"})
+    assert [job.site for job in found.jobs] == ["west", "north", "west", "south"]
+    assert [stream.site for stream in found.streams] == ["west", "north"]
+    assert [job.fingerprint for job in found.jobs] == [job.fingerprint for job in CHAIN.jobs]
+
+
+def test_a_plan_outlives_the_process() -> None:
+    assert from_data(json.loads(json.dumps(to_data(CHAIN)))) == CHAIN
 
 
 def test_a_scan_keeps_any_of_the_times() -> None:

@@ -158,6 +158,9 @@ class Remote:
     def start_federated(self, *_: object, **__: object) -> None:
         raise NotImplementedError
 
+    def start_channel(self, *_: object, **__: object) -> None:
+        raise NotImplementedError
+
     def set_until(self, job_id: str, query: str, end: int) -> None:
         raise NotImplementedError
 

@@ -8,11 +8,14 @@ import pytest
 
 from headrace.catalog.model import Sink
 from headrace.errors import InternalError, UserError
+from headrace.plan.channels import ChannelJob
 from headrace.plan.expr import AggregateCall
 from headrace.plan.federated import Engine, FederatedJob, FederatedMember
 from headrace.plan.logical import Aggregate, StreamScan, Window, WindowSpec
 from headrace.plan.placed import Job
 from headrace.plan.types import Column, DataType, Schema
+from headrace.runtime.channels.files import FileChannel
+from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import Executor, JobContext, JobState
 from headrace.runtime.fake import FakeExecutor, Script
 
@@ -91,6 +94,22 @@ def test_close_stops_everything_and_is_final() -> None:
     assert executor.most_at_once == 2
     with pytest.raises(InternalError):
         _start(executor, "c")
+
+
+def test_a_job_over_channels_ends_after_its_makers(tmp_path: Path) -> None:
+    scan = StreamScan("s", Schema([Column("ts", DataType.TIMESTAMP)]), "ts", 0)
+    channel = FileChannel(tmp_path / "via", ("ts",))
+    maker, reader = ChannelJob("m", "local", scan, writes="via"), ChannelJob("q", "local", scan, query="q")
+    executor = FakeExecutor({"m": Script(batches=9)})
+    channel.end()
+    executor.start_channel(maker, _context(), Ports(output=channel), drain=True)
+    assert not channel.ended(), "something may come again"
+    executor.start_channel(reader, _context(), Ports({"via": channel}), drain=True)
+    ended: list[str] = []
+    while len(ended) < 2:
+        left = [name for name in ("q", "m") if name not in ended]
+        ended += [name for name in left if executor.progress(name).state is JobState.FINISHED]
+    assert ended == ["m", "q"] and channel.ended()
 
 
 def _federated(name: str, *queries: str, until: int | None = None) -> FederatedJob:

@@ -19,8 +19,10 @@ import pytest
 
 from headrace.catalog.model import Project, Query, Site
 from headrace.errors import InternalError, UserError
+from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.service import keeper
 from headrace.service.layout import job_folder, results_folder, state_file
@@ -83,6 +85,9 @@ class DiskEngine:
         self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
     ) -> None:
         raise AssertionError("no split jobs here")
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        raise AssertionError("nothing is spread here")
 
     def set_until(self, job_id: str, query: str, end: int) -> None:
         raise AssertionError("no split jobs here")

@@ -17,8 +17,10 @@ from typing import Any
 from headrace.catalog.model import Project
 from headrace.cost.federation import FederationCosts
 from headrace.errors import InternalError
+from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
+from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.service.calibration_file import FederationCalibration, MeasuredCase, save_federation
 from headrace.service.project import open_project
@@ -134,6 +136,9 @@ class SplitEngine:
         _write(context.state, known)
         self._units[job.id] = _Unit(job, context.state, dict(members))
         self._drain = drain
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        raise AssertionError("nothing is spread here")
 
     def set_until(self, job_id: str, query: str, end: int) -> None:
         self._death.step(f"bound {job_id}")

@@ -41,7 +41,7 @@ def found(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def plan(found: Project) -> ChannelPlan:
-    return spread(found, place(found, list(found.queries)))[1]
+    return spread(found, place(found, list(found.queries)))
 
 
 def test_contexts_and_ports(found: Project, plan: ChannelPlan) -> None:
@@ -60,6 +60,12 @@ def test_contexts_and_ports(found: Project, plan: ChannelPlan) -> None:
     (tree,) = plan.trees
     (stream,) = set(fed_tree_context(found, plan, tree).streams) - set(found.streams)
     assert tree in plan.readers(stream)
+    delayed = found.streams["a"].model_copy(update={"watermark": 7_000_000})
+    slow = found.model_copy(update={"streams": {**found.streams, "a": delayed}})
+    again = spread(slow, place(slow, list(slow.queries)))
+    (tree,) = again.trees
+    fed = fed_tree_context(slow, again, tree).streams
+    assert [fed[name].watermark for name in fed if name not in slow.streams] == [7_000_000]
 
 
 def test_readers_of_the_plan_are_enlisted_and_no_others(found: Project, plan: ChannelPlan) -> None:

@@ -23,7 +23,7 @@ from headrace.runtime.duckdb.reference import evaluate
 from headrace.service.binding import plan_query
 from headrace.service.explain import explain_plan
 from headrace.service.placing import Placing, place_joins
-from headrace.service.placing_data import NOT_YET, head_lines, placement_data, placement_map, tables
+from headrace.service.placing_data import KEPT_WHOLE, head_lines, placement_data, placement_map, tables
 from headrace.service.planning import plan_network
 from tests.unit.service.network_sample import LINKS, placing, project, rows, whole
 
@@ -247,7 +247,7 @@ def test_told_in_words(found: Project, placed: Placing) -> None:
     first, second = head_lines(data)
     assert first.startswith(f"placement: {len(placed.network.joins)} joins for 9 queries at ")
     assert "B in flight instead of" in second
-    assert data["notes"] == [NOT_YET]
+    assert data["notes"] == [KEPT_WHOLE]
     titles = [table.title for table in tables(data)]
     assert titles == ["joins", "results", "links"]
     assert "placement" in explain_plan(found)

@@ -36,6 +36,7 @@ DEPLOYED = Deployment(
     ),
     (Doomed("old", True), Doomed("q", tree="tree-1")),
     (FederatedRecord("fed-1", "local", "[]"), FederatedRecord("fed-0", "local", "[1]")),
+    '{"is": "ChannelPlan"}',
 )
 
 
@@ -51,6 +52,8 @@ def test_a_deployment_keeps_its_order(store: Store) -> None:
     assert [row.query for row in store.deployment().members("tree-1")] == ["b", "a"]
     store.removed(["old"])
     assert store.deployment().doomed == (Doomed("q", tree="tree-1"),)
+    assert store.deploy(replace(DEPLOYED, channels=""), Edits())
+    assert store.deployment().channels == ""
 
 
 def test_a_deployment_and_its_changes_are_one(store: Store) -> None:

@@ -1,0 +1,186 @@
+"""The status of a project and the advice of a rebalance, to read."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from headrace.cli.render import err, out, table
+from headrace.service.rebalance import RebalanceData
+from headrace.service.status import JobData, MoveData, SiteData, StatusData
+
+_MOST_JOBS = 200
+_MOST_NAMES = 6
+_RIGHT = frozenset(
+    {
+        "rows in/s",
+        "rows out/s",
+        "cores",
+        "state",
+        "batch",
+        "lag",
+        "late",
+        "memory",
+        "pause",
+        "gain",
+        "held up",
+    }
+)
+_ALIVE = ("starting", "running", "draining")
+
+
+def print_status(data: StatusData) -> None:
+    console = out()
+    console.print(Text(_head(data), style="bold"))
+    if data["jobs"]:
+        columns = (
+            "job",
+            "wanted",
+            "seen",
+            "site",
+            "rows in/s",
+            "rows out/s",
+            "cores",
+            "state",
+            "batch",
+            "lag",
+        )
+        rows = [_job(one) for one in data["jobs"][:_MOST_JOBS]]
+        console.print(table((*columns, "late", "watermark"), rows, _RIGHT))
+    if len(data["jobs"]) > _MOST_JOBS:
+        console.print(f"... and {len(data['jobs']) - _MOST_JOBS} more; --json gives all")
+    console.print()
+    console.print(
+        table(("site", "health", "cores", "memory", "jobs"), [_site(one) for one in data["sites"]], _RIGHT)
+    )
+    if data["costs"]:
+        console.print()
+        console.print(table(("cost of", *data["costs"]), _costs(data)))
+    if data["moves"]:
+        console.print()
+        rows = [_move(one) for one in data["moves"]]
+        console.print(table(("move", "job", "from", "to", "state", "pause", "asked"), rows, _RIGHT))
+    _print_troubles(data)
+
+
+def _head(data: StatusData) -> str:
+    process = data["process"]
+    text = f"{data['project']}: nothing runs"
+    if process["running"]:
+        since = f" since {process['since']}" if process["since"] else ""
+        text = f"{data['project']}: {process['doing'] or 'run'}, process {process['pid']}{since}"
+    if data["age"] is None:
+        return f"{text}; no statistics yet"
+    return f"{text}; figures of {data['gathered']}, {_age(data['age'])} ago"
+
+
+def _age(seconds: float) -> str:
+    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _job(one: JobData) -> tuple[str, ...]:
+    name = one["job"] if one["kind"] == "job" else f"{one['job']} ({_names(one['queries'])})"
+    seen = one["observed"] or ""
+    if seen in _ALIVE and not one["current"]:
+        seen = f"was {seen}"
+    site = one["site"] if one["site"] == one["wanted_site"] else f"{one['site']} -> {one['wanted_site']}"
+    return (
+        name,
+        one["desired"] or "not yet",
+        seen,
+        site,
+        _number(one["rows_in"]),
+        _number(one["rows_out"]),
+        "" if one["cpu"] is None else f"{one['cpu']:.2f}",
+        _size(one["state_bytes"]),
+        _seconds(one["batch_seconds"]),
+        _seconds(one["lag_seconds"]),
+        f"{one['late_rows']:,}" if one["late_rows"] else "",
+        one["watermark"] or "",
+    )
+
+
+def _site(one: SiteData) -> tuple[str, ...]:
+    cores = "" if one["cpu"] is None else f"{one['cpu']:.2f} of {one['cpu_limit']:g}"
+    memory = "" if one["memory"] is None else f"{_size(one['memory'])} of {_size(one['memory_limit'])}"
+    return one["site"], one["health"], cores, memory, _names(one["jobs"])
+
+
+def _costs(data: StatusData) -> list[tuple[str, ...]]:
+    return [
+        (
+            site["site"],
+            *(
+                f"{by[site['site']]['cost']:.1%}" if site["site"] in by else ""
+                for by in data["costs"].values()
+            ),
+        )
+        for site in data["sites"]
+    ]
+
+
+def _move(one: MoveData) -> tuple[str, ...]:
+    pause = "" if one["pause"] is None else f"{one['pause']:.1f} s"
+    return str(one["move"]), one["job"], one["source"], one["target"], one["state"], pause, one["asked"]
+
+
+def _print_troubles(data: StatusData) -> None:
+    for job in data["jobs"]:
+        if job["error"]:
+            err().print(
+                Text(f"{job['job']}: ", style="bold red") + Text(job["error"].splitlines()[0]), soft_wrap=True
+            )
+    for site in data["sites"]:
+        if site["reason"]:
+            err().print(f"{site['site']} does not answer: {site['reason']}", soft_wrap=True)
+    for move in data["moves"]:
+        if move["message"] and move["state"] in ("refused", "stayed"):
+            reason = move["message"].splitlines()[0]
+            err().print(f"move {move['move']} of {move['job']}: {reason}", soft_wrap=True)
+
+
+def print_rebalance(data: RebalanceData) -> None:
+    console = out()
+    if data["moves"]:
+        rows = [
+            (
+                ", ".join(move["jobs"]),
+                move["source"],
+                move["target"],
+                f"{move['gain']:,.4g}",
+                f"{move['cost']:,.4g}",
+                f"{move['pause']:.1f} s",
+                move["why"],
+            )
+            for move in data["moves"]
+        ]
+        console.print(table(("move", "from", "to", "gain", "held up", "pause", "why"), rows, _RIGHT))
+    sites = [
+        (site, f"{cost:.1%}", f"{data['after'].get(site, cost):.1%}") for site, cost in data["before"].items()
+    ]
+    after = "after" if data["moves"] else "then"
+    console.print(table(("site", f"cost ({data['model']})", after), sites))
+    if data["why"]:
+        console.print(f"{'then' if data['moves'] else 'nothing moves'}: {data['why']}", soft_wrap=True)
+    pauses = "measured" if data["pause_measured"] else "assumed: nothing was moved yet"
+    running = "" if data["running"] else "; nothing runs"
+    console.print(f"policy {data['policy']}; figures {_age(data['age'])} old{running}; pauses {pauses}")
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMES])
+    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f} s"
+
+
+def _size(value: float | None) -> str:
+    return "" if value is None else f"{value / 2**20:,.1f} MiB"

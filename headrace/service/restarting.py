@@ -1,0 +1,73 @@
+"""Failed jobs of a service are started again, after a while that doubles with every failure in a row.
+
+    failed -> [5 s] -> started -> failed -> [10 s] -> started -> ... -> [5 min]
+    one that has run for a minute begins anew at 5 s
+
+A job that was refused, because it cannot run as the user asked, stays as it is until a command changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from headrace.runtime.executor import ENDED, JobState
+from headrace.service.fleet import Fleet, Unit
+
+FIRST_SECONDS = 5.0
+LONGEST_SECONDS = 300.0
+_SETTLED_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class _Failing:
+    times: int = 0
+    due: float | None = None
+    """When it is started again; None: it runs."""
+    since: float = 0.0
+    """When it was last started again."""
+
+
+@dataclass(slots=True)
+class Restarting:
+    """`start` starts a unit of the fleet; `clock` gives seconds that never go back."""
+
+    fleet: Fleet
+    start: Callable[[Unit], None]
+    clock: Callable[[], float]
+    note: Callable[[str], None]
+    _failing: dict[str, _Failing] = field(default_factory=dict)
+
+    def look(self, may: Callable[[str], bool] = lambda _: True) -> None:
+        """One round. `may`: whether that unit is ours to start; another may be about to take it elsewhere."""
+        now = self.clock()
+        for unit in list(self.fleet.units.values()):
+            if self._failed(unit):
+                if may(unit.id):
+                    self._again(unit, now)
+            elif unit.id in self._failing:
+                self._calm(unit.id, now)
+        for gone in set(self._failing) - set(self.fleet.units):
+            del self._failing[gone]
+
+    def _failed(self, unit: Unit) -> bool:
+        seen = self.fleet.states.get(unit.id)
+        return seen is not None and seen.state is JobState.FAILED and not self.fleet.is_refused(unit)
+
+    def _again(self, unit: Unit, now: float) -> None:
+        known = self._failing.setdefault(unit.id, _Failing())
+        if known.due is None:
+            known.times += 1
+            wait = min(FIRST_SECONDS * 2 ** (known.times - 1), LONGEST_SECONDS)
+            known.due = now + wait
+            reason = (self.fleet.states[unit.id].error or "no reason given").splitlines()[0]
+            self.note(f"{unit.id} has failed, and is started again in {wait:.0f} s: {reason}")
+        elif now >= known.due:
+            known.due, known.since = None, now
+            self.start(unit)
+
+    def _calm(self, unit_id: str, now: float) -> None:
+        seen, known = self.fleet.states.get(unit_id), self._failing[unit_id]
+        running = seen is not None and seen.state not in ENDED
+        if running and now - known.since >= _SETTLED_SECONDS:
+            del self._failing[unit_id]

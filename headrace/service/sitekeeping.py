@@ -1,0 +1,133 @@
+"""Watches the sites of a run: one that does not answer any more is taken out, and its jobs go on elsewhere.
+
+    keeping = Sitekeeping(moving, clock)
+    ... each round: keeping.look(asked=...); a run that ends: keeping.close()
+
+Sites are asked by threads beside the loop. One that is silent three times, or twice while a job of it has
+failed, is lost: `Moving.rescue` starts its jobs at other sites. Where none answers, they wait, and the run
+with them, until one does, be it the lost one itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from headrace.plan.federated import FederatedJob
+from headrace.runtime.executor import ENDED, JobState
+from headrace.service.moving_run import Moving
+
+_MISSES = 3
+_MISSES_IF_FAILED = 2
+_ASK_SECONDS = 2.0
+"""Between two questions to a site."""
+_RETRY_SECONDS = 5.0
+"""Between two attempts to find a place for jobs that wait."""
+_AT_ONCE = 8
+
+
+@dataclass(slots=True)
+class Sitekeeping:
+    """`clock` gives seconds that never go back."""
+
+    moving: Moving
+    clock: Callable[[], float]
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
+    _asking: dict[str, Future[bool]] = field(default_factory=dict)
+    _asked: dict[str, float] = field(default_factory=dict)
+    _misses: dict[str, int] = field(default_factory=dict)
+    _lost: dict[str, float] = field(default_factory=dict)
+    """Sites that are out, and when their jobs were last tried elsewhere."""
+    _judged: set[str] = field(default_factory=set)
+    """Jobs that have failed by themselves: their site answers."""
+    _resumed: float = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether jobs that have ended may run again: the run is not over."""
+        return bool(self._suspects() or any(map(self._homeless, self._lost)) or self.moving.stuck())
+
+    def is_own_fault(self, job: str) -> bool:
+        """Whether a failed job has failed at a site that answers."""
+        unit = self.moving.fleet.units.get(job)
+        return unit is None or isinstance(unit, FederatedJob) or job in self._judged
+
+    def look(self, *, asked: bool) -> None:
+        """One round. `asked`: moves that commands ask for are carried out too."""
+        self._judged &= set(self._failed())
+        self._ask()
+        for site in [site for site, answer in self._asking.items() if answer.done()]:
+            self._hear(site, answers=self._asking.pop(site).result())
+        self._retry()
+        if asked:
+            self.moving.carry_out()
+
+    # -- asking -------------------------------------------------------------------------------------
+
+    def _failed(self) -> list[str]:
+        """Jobs that could run elsewhere, and do not run here."""
+        moving = self.moving
+        states, refused = moving.fleet.states, moving.fleet.refused
+        failed = [unit for unit in moving.units() if unit.id in states]
+        failed = [unit for unit in failed if states[unit.id].state is JobState.FAILED]
+        return [unit.id for unit in failed if not refused & set(moving.queries(unit))]
+
+    def _suspects(self) -> set[str]:
+        """Sites of failed jobs whose fault is not known yet."""
+        new = set(self._failed()) - self._judged
+        return {unit.site for unit in self.moving.units() if unit.id in new} - set(self._lost)
+
+    def _ask(self) -> None:
+        suspects, now = self._suspects(), self.clock()
+        sites = {unit.site for unit in self.moving.units()} | set(self._lost)
+        for site in sites - set(self._asking):
+            due = now - self._asked.get(site, -_ASK_SECONDS) >= _ASK_SECONDS
+            if due or site in suspects:
+                self._asked[site] = now
+                self._asking[site] = self._pool.submit(self.moving.ways.answers, site)
+
+    def _hear(self, site: str, *, answers: bool) -> None:
+        if answers:
+            self._misses.pop(site, None)
+            if self._lost.pop(site, None) is not None:
+                self.moving.note(f"site {site} answers again")
+                self._return(site)
+            self._judged |= {one for one in self._failed() if self._site(one) == site}
+            return
+        self._misses[site] = self._misses.get(site, 0) + 1
+        enough = _MISSES_IF_FAILED if site in self._suspects() else _MISSES
+        if site not in self._lost and self._misses[site] >= enough:
+            self.moving.note(f"site {site} does not answer: it is taken out")
+            self._lost[site] = self.clock()
+            self.moving.rescue(site)
+
+    def _site(self, job: str) -> str:
+        return self.moving.fleet.units[job].site
+
+    # -- jobs without a place -----------------------------------------------------------------------
+
+    def _homeless(self, site: str) -> bool:
+        """Whether jobs of a lost site still wait for another."""
+        states = self.moving.fleet.states
+        here = [unit.id for unit in self.moving.units() if unit.site == site and unit.id in states]
+        return any(states[one].state not in ENDED or one in self._failed() for one in here)
+
+    def _return(self, site: str) -> None:
+        """It is back before another could take its jobs."""
+        if self._homeless(site):
+            self.moving.rescue(site, back=True)
+
+    def _retry(self) -> None:
+        now = self.clock()
+        for site, tried in self._lost.items():
+            if now - tried >= _RETRY_SECONDS and self._homeless(site):
+                self._lost[site] = now
+                self.moving.rescue(site)
+        if now - self._resumed >= _RETRY_SECONDS:
+            self._resumed = now
+            self.moving.resume()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.moving.close()

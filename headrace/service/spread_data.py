@@ -1,0 +1,90 @@
+"""What `run` spreads over sites, as plain data and as lines: jobs, the streams they make, who reads these."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from headrace.catalog.model import Project
+from headrace.plan.channels import ChannelJob, ChannelPlan
+from headrace.plan.logical import streams_of
+from headrace.plan.placed import PlacedPlan, TreeJob
+from headrace.service.cutting import spread, staying
+from headrace.service.placing_part import SPLIT
+
+
+class SpreadJobData(TypedDict):
+    job: str
+    site: str
+    reads: list[str]
+    """Streams, derived ones by their ids."""
+    makes: str | None
+    """A derived stream; None: it answers."""
+    queries: list[str]
+    readers: list[str]
+    """Of what it makes: jobs and trees."""
+
+
+class SpreadData(TypedDict):
+    jobs: list[SpreadJobData]
+    """Makers before their readers."""
+    whole: dict[str, str]
+    """Queries that read from other sites, and are not spread; why."""
+
+
+def spread_data(project: Project, everything: PlacedPlan) -> SpreadData:
+    plan = spread(project, everything)
+    return SpreadData(
+        jobs=[*(_job(plan, job) for job in plan.jobs), *map(_tree, plan.trees)],
+        whole=_whole(project, everything),
+    )
+
+
+def _tree(tree: TreeJob) -> SpreadJobData:
+    return SpreadJobData(
+        job=tree.id,
+        site=tree.site,
+        reads=list(streams_of(tree.shape.rows)),
+        makes=None,
+        queries=[member.query for member in tree.members],
+        readers=[],
+    )
+
+
+def _job(plan: ChannelPlan, job: ChannelJob) -> SpreadJobData:
+    readers = [] if job.writes is None else [one.id for one in plan.readers(job.writes)]
+    return SpreadJobData(
+        job=job.id,
+        site=job.site,
+        reads=list(streams_of(job.plan)),
+        makes=job.writes,
+        queries=[] if job.query is None else [job.query],
+        readers=readers,
+    )
+
+
+def _whole(project: Project, everything: PlacedPlan) -> dict[str, str]:
+    split = [(one.query, one.plan, job.site, SPLIT) for job in everything.federated for one in job.members]
+    alone = [(job.query, job.plan, job.site, staying(project, job)) for job in everything.jobs]
+    return {
+        query: reason
+        for query, plan, site, reason in (*split, *alone)
+        if reason and any(project.streams[name].site != site for name in streams_of(plan))
+    }
+
+
+def spread_lines(data: SpreadData) -> list[str]:
+    makers = [job for job in data["jobs"] if job["makes"] is not None]
+    sites = {job["site"] for job in data["jobs"]}
+    if not makers:
+        lines = ["spread: nothing travels between sites"]
+    else:
+        lines = [f"spread: {len(data['jobs'])} jobs on {len(sites)} sites, {len(makers)} channels"]
+    lines += [f"  {_line(job)}" for job in data["jobs"]]
+    return lines + [f"  {query} is not spread: {reason}" for query, reason in data["whole"].items()]
+
+
+def _line(job: SpreadJobData) -> str:
+    head = f"{job['job']} on {job['site']} reads {', '.join(job['reads'])}"
+    if job["makes"] is not None:
+        return f"{head}, makes {job['makes']} for {', '.join(job['readers'])}"
+    return head if job["queries"] == [job["job"]] else f"{head}, for {', '.join(job['queries'])}"
