@@ -20,8 +20,8 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Which one: weaving (paper 000), placement (paper 001), admission (paper 003) or "
-        "federation (paper 004).",
+        help="Which one: weaving (paper 000), placement (paper 001), distribution (paper 002), "
+        "admission (paper 003) or federation (paper 004).",
     ),
 ]
 Out = Annotated[
@@ -30,7 +30,10 @@ Out = Annotated[
 Repeats = Annotated[int, typer.Option(min=1, help="weaving: workloads of every experiment.")]
 Seeds = Annotated[
     int | None,
-    typer.Option(min=1, help="placement (20), admission (5): networks and workloads of every figure."),
+    typer.Option(
+        min=1,
+        help="placement (20), distribution (10), admission (5): networks, plans, workloads of every figure.",
+    ),
 ]
 MilpSeeds = Annotated[int, typer.Option(min=0, help="admission: seeds on which the slow SQPR runs too.")]
 Deadline = Annotated[float, typer.Option(min=0.01, help="admission: seconds of SQPR for one query.")]
@@ -39,7 +42,8 @@ Quick = Annotated[
     typer.Option(
         "--quick",
         help="weaving: 16 experiments, one workload each; placement: 2 seeds, fewer queries; "
-        "admission: one seed, a twelfth of the hosts; federation: 3 rates, 3 splits, default prices.",
+        "distribution: the model alone, 2 plans of each size; admission: one seed, a twelfth of the hosts; "
+        "federation: 3 rates, 3 splits, default prices.",
     ),
 ]
 From = Annotated[
@@ -65,6 +69,15 @@ Costs = Annotated[
     typer.Option(help="federation: prices by calibrate (the default), default, or a calibration.json."),
 ]
 Limit = Annotated[float | None, typer.Option(min=1, help="federation: seconds for one split (420).")]
+Real = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,N", help="distribution: plans that run on sites of this machine (5,20), or none."
+    ),
+]
+Seconds = Annotated[
+    float | None, typer.Option(help="distribution: that each of these runs is measured for (16).")
+]
 Stop = Annotated[
     Literal["prose", "listing"],
     typer.Option(help="weaving: W_TN, WG_TN: stop merging as the text or as Algorithm 2 says."),
@@ -98,6 +111,8 @@ def experiment(
     splits: Splits = None,
     costs: Costs = None,
     limit: Limit = None,
+    real: Real = None,
+    seconds: Seconds = None,
     clock: Clock = "wall",
     workers: Workers = 2,
     json: AsJson = False,
@@ -105,11 +120,13 @@ def experiment(
     """Make a paper's tables and figures again, with ours beside, and say which of its claims hold."""
     from headrace.service.experiment import (
         AdmissionSetting,
+        DistributionSetting,
         FederationSetting,
         PlacementSetting,
         WeavingSetting,
         check_name,
         check_options,
+        distribution_setting,
         federation_setting,
         report_from,
         run_experiment,
@@ -118,12 +135,15 @@ def experiment(
     check_name(name)
     check_options(name, _given(ctx))
     folder = out_dir or (from_file.parent if from_file else Path(f"{name}-results"))
-    setting: AdmissionSetting | FederationSetting | PlacementSetting | WeavingSetting
+    setting: AdmissionSetting | DistributionSetting | FederationSetting | PlacementSetting | WeavingSetting
     if from_file:
         _show(report_from(name, from_file, folder), as_json=json)
         return
     if name == "placement":
         setting, what = PlacementSetting(seeds or 20, quick, workers), "problems"
+    elif name == "distribution":
+        setting = distribution_setting(quick=quick, seeds=seeds, real=real, seconds=seconds)
+        what = "runs and plans"
     elif name == "admission":
         setting, what = AdmissionSetting(seeds or 5, milp_seeds, deadline, quick, workers), "runs"
     elif name == "federation":

@@ -8,11 +8,14 @@ from pathlib import Path
 from headrace.errors import UserError
 from headrace.service import (
     experiment_admission,
+    experiment_distribution,
     experiment_federation,
     experiment_placement,
     experiment_weaving,
 )
 from headrace.service.experiment_admission import Setting as AdmissionSetting
+from headrace.service.experiment_distribution import Setting as DistributionSetting
+from headrace.service.experiment_distribution import setting_of as distribution_setting
 from headrace.service.experiment_federation import Setting as FederationSetting
 from headrace.service.experiment_federation import setting_of as federation_setting
 from headrace.service.experiment_files import ClockName, OnProgress, Report
@@ -22,12 +25,14 @@ from headrace.service.experiment_weaving import Setting as WeavingSetting
 __all__ = [
     "EXPERIMENTS",
     "AdmissionSetting",
+    "DistributionSetting",
     "FederationSetting",
     "PlacementSetting",
     "Report",
     "WeavingSetting",
     "check_name",
     "check_options",
+    "distribution_setting",
     "federation_setting",
     "report_from",
     "run_experiment",
@@ -36,17 +41,19 @@ __all__ = [
 EXPERIMENTS = {
     "weaving": "paper 000: thirteen optimisers and ours on 256 sets of window queries",
     "placement": "paper 001: join order and placement over a network, with reuse",
+    "distribution": "paper 002: operators on several sites, moved while they run",
     "admission": "paper 003: which queries are admitted by hosts with limits, and how fast",
     "federation": "paper 004: queries split between Spark and DuckDB, and what that gives on this machine",
 }
 OWN_OPTIONS = {
     "weaving": ("repeats", "stop", "insert", "overlap"),
     "placement": ("seeds",),
+    "distribution": ("seeds", "real", "seconds"),
     "admission": ("seeds", "milp_seeds", "deadline"),
     "federation": ("rates", "queries", "splits", "costs", "limit"),
 }
 """Those that not all have."""
-AnySetting = WeavingSetting | PlacementSetting | AdmissionSetting | FederationSetting
+AnySetting = WeavingSetting | PlacementSetting | DistributionSetting | AdmissionSetting | FederationSetting
 
 
 def check_name(name: str) -> None:
@@ -73,6 +80,8 @@ def run_experiment(setting: AnySetting, out: Path, clock: ClockName, on_progress
     """Run everything, keep the results, then make the report."""
     if isinstance(setting, FederationSetting):
         return experiment_federation.run(setting, out, clock, on_progress)
+    if isinstance(setting, DistributionSetting):
+        return experiment_distribution.run(setting, out, clock, on_progress)
     if isinstance(setting, AdmissionSetting):
         return experiment_admission.run(setting, out, clock, on_progress)
     if isinstance(setting, PlacementSetting):
@@ -84,6 +93,8 @@ def report_from(name: str, file: Path, out: Path) -> Report:
     """The same report from an earlier run's results."""
     if name == "federation":
         return experiment_federation.report_from(file, out)
+    if name == "distribution":
+        return experiment_distribution.report_from(file, out)
     if name == "admission":
         return experiment_admission.report_from(file, out)
     if name == "placement":
