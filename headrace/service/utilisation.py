@@ -33,7 +33,7 @@ Amounts = Mapping[str, float]
 ENGINE = "Spark itself"
 TOLERANCE = 1e-9
 """Sums of floats may be off by this part."""
-_TITLE = "utilisation, with every query whole at its site as `run` has it"
+_TITLE = "utilisation, with every query whole at its site"
 _DEFAULT = "* only a default: not in headrace.yaml and not calibrated, so `add` refuses nothing because of it"
 
 
