@@ -95,7 +95,13 @@ def _absolute(node: ast.ImportFrom, module: str) -> str:
 
 
 def _called(node: ast.Call) -> str:
-    return ast.unparse(node.func)
+    """The dotted name that is called; "?" stands for what is no name."""
+    parts: list[str] = []
+    found: ast.expr = node.func
+    while isinstance(found, ast.Attribute):
+        parts.append(found.attr)
+        found = found.value
+    return ".".join([found.id if isinstance(found, ast.Name) else "?", *reversed(parts)])
 
 
 def _inside(name: str, allowed: set[str]) -> bool:

@@ -189,19 +189,22 @@ def _partials(call: AggregateCall, name: str) -> dict[str, str]:
     """What is kept of an aggregate for each pane, by column."""
     if call.arg is None or call.function == "count":
         return {name: _SQL.aggregate(call)}
+    if call.function == "avg" or (call.type is DataType.DOUBLE and call.function == "sum"):
+        value = _SQL.as_type(call.arg, DataType.DOUBLE)
+        fixed, rest = _SQL.split(value)
+        made = {name: f"sum({fixed})", f"{name}#rest": f"sum({rest})"}
+        return made | ({f"{name}#n": f"count({value})"} if call.function == "avg" else {})
     if call.function == "sum":
         # Not cut to a BIGINT yet: only the sum of a whole window has to fit.
         return {name: f"sum({_SQL.as_type(call.arg, call.type)})"}
-    if call.function == "avg":
-        value = _SQL.as_type(call.arg, DataType.DOUBLE)
-        return {name: f"sum({value})", f"{name}n": f"count({value})"}
     return {name: _SQL.aggregate(call)}
 
 
 def _merge(call: AggregateCall, made: Mapping[str, str]) -> str:
     columns = [_SQL.name(name) for name in made]
-    if call.function == "avg":
-        return f"(sum({columns[0]}) / nullif(sum({columns[1]}), 0))"
+    if len(columns) > 1:
+        total = _SQL.joined_total(f"sum({columns[0]})", f"sum({columns[1]})")
+        return f"({total} / nullif(sum({columns[2]}), 0))" if call.function == "avg" else total
     merge: Callable[[str], str] = {
         "count": lambda c: f"CAST(sum({c}) AS BIGINT)",
         "sum": lambda c: f"CAST(sum({c}) AS {_SQL.type(call.type)})",

@@ -15,6 +15,10 @@ from headrace.runtime.sqltext.writer import ExprWriter
 T = DataType
 
 
+_GRID = "1099511627776.0::DOUBLE"
+_LARGE = "140737488355328.0::DOUBLE"
+
+
 class DuckWriter(ExprWriter):
     types = {  # noqa: RUF012
         T.BOOLEAN: "BOOLEAN",
@@ -108,4 +112,27 @@ class DuckWriter(ExprWriter):
             # DuckDB calls the spread of one value 0 without looking at it; of a NaN or infinity it is NaN.
             odd = f"count(*) FILTER (WHERE NOT isfinite({value})) > 0"
             return f"(CASE WHEN {odd} THEN 'nan'::DOUBLE ELSE {function}({value}) END)"
+        if function == "avg":
+            return f"({self.total(value)} / count({value}))"
         return f"{function}({value})"
+
+    def total(self, value: str) -> str:
+        """The sum of a DOUBLE, the same in whatever order rows come: with another order the last bit could
+        differ, and with it every comparison with a value that lies there."""
+        return self.joined_total(*(f"sum({part})" for part in self.split(value)))
+
+    @staticmethod
+    def split(value: str) -> tuple[str, str]:
+        """A DOUBLE as a whole number of 2^-40 and a rest, which add up to it. Sums of whole numbers are
+        exact. The rest is below 2^-40, where the order decides about nothing that is left in a DOUBLE, but
+        for what is too large, or no number: that is all rest."""
+        fixed = f"CAST(CASE WHEN abs({value}) < {_LARGE} THEN {value} * {_GRID} ELSE 0 END AS HUGEINT)"
+        return fixed, f"({value} - CAST({fixed} AS DOUBLE) / {_GRID})"
+
+    @staticmethod
+    def joined_total(fixed: str, rest: str) -> str:
+        """A sum from the sums of both parts; rounded once, so that what does not fit into a DOUBLE of the
+        first is added to the second."""
+        near = f"CAST({fixed} AS DOUBLE)"
+        left = f"CAST({fixed} - CAST({near} AS HUGEINT) AS DOUBLE)"
+        return f"({near} / {_GRID} + ({left} / {_GRID} + {rest}))"

@@ -301,9 +301,15 @@ class ExprWriter(ABC):
         if c.function == "approx_count_distinct":
             return self.distinct(self.expr(c.arg))
         if c.function == "sum":
-            total = f"sum({self.as_type(c.arg, c.type)})"
-            return f"CAST({total} AS {self.type(c.type)})" if c.type is T.BIGINT else total
+            value = self.as_type(c.arg, c.type)
+            if c.type is T.DOUBLE:
+                return self.total(value)
+            return f"CAST(sum({value}) AS {self.type(c.type)})" if c.type is T.BIGINT else f"sum({value})"
         return self.statistic(c.function, self.as_type(c.arg, T.DOUBLE))
+
+    def total(self, value: str) -> str:
+        """The sum of a DOUBLE."""
+        return f"sum({value})"
 
     # What each engine spells in its own way.
 

@@ -107,7 +107,7 @@ def test_plan_shows_what_is_used(small: Path, sql: Path, capsys: Capture) -> Non
     assert "20 kB/s of 30 kB/s, 67%" in call(capsys, "plan", small, "--brief").out
     call(capsys, "add", "new", small, "--sql", sql, "--site", "core", "--force")
     shown = call(capsys, "plan", small).out
-    assert "as `run` has it: 1 over 100%" in shown
+    assert "whole at its site: 1 over 100%" in shown
     assert "40 kB/s of 30 kB/s, 133% OVER" in shown and "edge > core" in shown
     assert "edge > core" not in call(capsys, "plan", small, "--brief").out
     data = call(capsys, "plan", small, "--json").json["utilisation"]
