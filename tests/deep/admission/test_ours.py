@@ -13,7 +13,7 @@ from headrace.planners.admission.check import violations
 from headrace.planners.admission.ours import Ours
 from headrace.planners.admission.problem import Options
 from headrace.planners.admission.workload import Setup, paper_problem
-from tests.unit.planners.admission.test_ours import mixed, run
+from tests.deep.admission.test_ours_small import mixed, run
 
 FEWER = """
 from headrace.planners.admission.ours import Ours
