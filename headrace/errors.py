@@ -79,6 +79,10 @@ class UserError(HeadraceError):
     kind = "user error"
 
 
+class SiteSilent(UserError):
+    """A site that the project names does not answer. It may be the wrong address, or it may answer later."""
+
+
 class NotSupported(UserError):
     """The input is well formed, and Headrace says by name what it does not do."""
 

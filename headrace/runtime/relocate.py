@@ -247,7 +247,7 @@ class Relocator:
         self, move: Move, entries: list[Entry], order: Iterable[str], reason: str, sure: str = ""
     ) -> Outcome:
         """Start one copy at the first of these sites that can, or at any other."""
-        told = [reason] if reason else []
+        told, tried = [reason] if reason else [], ""
         for site in _different([*order, *self._sites.others(move.job)]):
             if site != sure and not self._sites.answers(site):
                 told.append(f"{site} does not answer")
@@ -257,10 +257,15 @@ class Relocator:
                 pause = self._run_at(move, entries, site)
             except HeadraceError as error:
                 told.append(error.render())
+                tried = site
                 continue
             self._clean(move, entries, site)
             moved = site == move.target
             return self._end(Outcome(move, site, moved, pause, "" if moved else "\n".join(told)))
+        if tried and self._sites.answers(tried):
+            # It is not for want of a site: it has failed, and stays where it failed last.
+            self._clear(move, entries)
+            return self._end(Outcome(move, tried, False, reason="\n".join(told)))
         raise Unsettled(
             f"job {move.job} can be started nowhere now: it waits, with all it has kept",
             detail="\n".join(told),

@@ -1,5 +1,7 @@
 """The derived streams of a run: what has been read is removed, and nobody waits for a maker that has failed.
 
+    feeding.reopen(); ... each round: feeding.look(...); a run that ends: feeding.tidy(), feeding.failures()
+
 A job that runs looks after its own channels. What is left for the loop are trees, which know nothing of
 channels, and makers that have ended while their readers go on.
 """
@@ -10,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headrace.catalog.model import Project
-from headrace.plan.channels import ChannelPlan
-from headrace.runtime.executor import ENDED, JobState
-from headrace.service.channel_layout import advance_trees, collect_channels, makers_ended
+from headrace.plan.channels import ChannelJob, ChannelPlan
+from headrace.runtime.executor import ENDED, JobState, Progress
+from headrace.service.channel_layout import advance_trees, channel_of, collect_channels, makers_ended
 from headrace.service.fleet import Fleet, queries
 
 _EVERY_SECONDS = 3.0
@@ -30,16 +32,36 @@ class Feeding:
     _looked: float | None = None
     _gone: dict[str, int] = field(default_factory=dict)
     """By stream: below which part all are gone."""
+    _untidy: bool = False
+    """What could be removed could not, and that was told."""
 
     @property
     def _plan(self) -> ChannelPlan:
         return self.fleet.spread.plan
 
+    def reopen(self) -> None:
+        """Before the first start of a drain: what says that a channel has ended is of an earlier run, and its
+        maker may have more by now. A maker without more says it again. It cannot be left to each maker's
+        start: where that fails, its readers would take the channel as it is for the whole of it."""
+        for stream in self._plan.streams if self.drain else ():
+            if self._plan.maker(stream.id).id in self.fleet.units:
+                channel_of(self.project(), stream).reopen()
+
     def may_start(self, unit_id: str) -> bool:
         """Whether a unit that waits for its turn can use it. A tree takes what is there for the end of its
-        input, so it has to wait for its makers; a job waits for them by itself."""
-        fed = self.drain and self.fleet.spread.is_fed(unit_id)
-        return not fed or makers_ended(self.project(), self._plan, unit_id)
+        input, so it has to wait for its makers. A job waits for their end by itself, but not for their start:
+        one that was drained before is refused where more is to come, and till then nobody knows."""
+        if not self.drain:
+            return True
+        if self.fleet.spread.is_fed(unit_id):
+            return makers_ended(self.project(), self._plan, unit_id)
+        unit = self.fleet.units[unit_id]
+        read = unit.reads if isinstance(unit, ChannelJob) else ()
+        return all(self._has_begun(self._plan.maker(stream).id) for stream in read)
+
+    def _has_begun(self, maker: str) -> bool:
+        seen = self.fleet.states.get(maker)
+        return seen is not None and seen.state is not JobState.FAILED
 
     def look(self, is_final: Callable[[str], bool]) -> None:
         """One round. `is_final`: whether a unit that has failed is not started again, here or elsewhere."""
@@ -52,19 +74,39 @@ class Feeding:
             self.tidy()
 
     def tidy(self) -> None:
-        """Remove what all have read."""
-        advance_trees(self.project(), self._plan)
-        running = self.fleet.alive()
-        self._gone = collect_channels(self.project(), self._plan, running, self._gone)
+        """Remove what all have read. What cannot be removed, on a full disk or without the right to, is only
+        in the way: no job needs to end for it."""
+        try:
+            advance_trees(self.project(), self._plan)
+            running = self.fleet.alive()
+            self._gone = collect_channels(self.project(), self._plan, running, self._gone)
+        except OSError as error:
+            if not self._untidy:
+                self.note(f"what was read cannot be removed from channels, and is tried again: {error}")
+            self._untidy = True
+        else:
+            self._untidy = False
+
+    def failures(self) -> list[tuple[str, str]]:
+        """Makers that have failed, and why: the answers of their readers are not whole, also of those that
+        have come to an end."""
+        return [
+            (maker.id, f"it makes rows for {self._named(maker)}: {seen.error}")
+            for maker, seen in self._failed()
+        ]
+
+    def _named(self, maker: ChannelJob) -> str:
+        return ", ".join(query for unit in self._plan.downstream(maker.id) for query in queries(unit))
+
+    def _failed(self) -> list[tuple[ChannelJob, Progress]]:
+        found = ((maker, self.fleet.states.get(maker.id)) for maker in self._plan.makers)
+        return [(maker, seen) for maker, seen in found if seen is not None and seen.state is JobState.FAILED]
 
     def _give_up(self, is_final: Callable[[str], bool]) -> None:
         """Who reads what a failed maker makes would wait for ever."""
-        for maker in self._plan.makers:
-            seen = self.fleet.states.get(maker.id)
-            if seen is None or seen.state is not JobState.FAILED:
-                continue
+        for maker, seen in self._failed():
             refused = maker.id in self.fleet.refused
-            if refused or is_final(maker.id):
+            if self.fleet.is_refused(maker) or is_final(maker.id):
                 reason = f"{maker.id}, which makes what it reads, has failed: {seen.error}"
                 below = [one.id for one in self._plan.downstream(maker.id)]
                 stopped = [one for one in below if self._stop(one, reason, refused)]

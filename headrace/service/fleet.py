@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from headrace.catalog.model import Project
-from headrace.errors import HeadraceError, InternalError, UserError
+from headrace.errors import HeadraceError, InternalError, SiteSilent, UserError
 from headrace.plan.channels import ChannelJob, ChannelPlan, pruned
 from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
@@ -91,6 +91,10 @@ class Fleet:
         """Queries that cannot run as the user asked, and jobs that make streams and cannot."""
         self.spread = Spread()
         """What of the units is spread over sites."""
+        self.given_up: set[str] = set()
+        """Units that ended because what makes their streams has failed."""
+        self.silent: set[str] = set()
+        """Units of which only their site was wrong: it did not answer."""
         self._left: set[str] = set()
 
     def feed(self, project: Project, spread: Spread) -> None:
@@ -118,6 +122,8 @@ class Fleet:
         full disk, or what an engine throws, ends this unit, and the others go on."""
         self.units[unit.id] = unit
         self._left -= set(queries(unit))
+        self.silent.discard(unit.id)
+        self.given_up.discard(unit.id)
         self._want(project, unit)
         self._note_all(unit, Progress(unit.id, JobState.STARTING))
         self._on_start()
@@ -127,6 +133,8 @@ class Fleet:
             self._note_all(unit, Progress(unit.id, JobState.FAILED, error=error.render()))
             if isinstance(error, UserError):
                 self.refused |= self._names(unit)
+                if isinstance(error, SiteSilent):
+                    self.silent.add(unit.id)
                 return error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
@@ -139,7 +147,8 @@ class Fleet:
         return set(queries(unit)) or {unit.id}
 
     def is_refused(self, unit: Unit) -> bool:
-        return bool(self.refused & self._names(unit))
+        """Whether it cannot run as the user asked. One whose site is silent could elsewhere, or later."""
+        return bool(self.refused & self._names(unit)) and unit.id not in self.silent
 
     def _want(self, project: Project, unit: Unit) -> None:
         desired: Desired = "drained" if self._how.drain else "running"
@@ -244,9 +253,11 @@ class Fleet:
             self._want(project, unit)
         known = self.states.get(unit.id, Progress(unit.id, JobState.STARTING))
         self._note_all(unit, replace(known, state=JobState.FAILED, error=reason))
+        self.given_up.add(unit.id)
 
     def forget(self, unit_id: str) -> None:
         """A unit that is no more."""
+        self.given_up.discard(unit_id)
         self.units.pop(unit_id, None)
         self.states.pop(unit_id, None)
         if unit_id in self.waiting:

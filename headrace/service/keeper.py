@@ -7,7 +7,7 @@ after a kill at any moment the next run finds either the old deployment or the n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.catalog.model import Project
@@ -21,7 +21,7 @@ from headrace.service.federated_records import bounded, federated_id, giving, jo
 from headrace.service.folders import check_orphans, check_unused, finish_removal, remove_folders, remove_state
 from headrace.service.layout import job_folder, jobs_folder, query_context, writes_files
 from headrace.service.moments import Clock, timestamp
-from headrace.service.moving import at_homes
+from headrace.service.moving import at_homes, deployed_jobs
 from headrace.service.project import query_of, selected, with_edits
 from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.spread_records import (
@@ -37,7 +37,16 @@ _CLOSED = frozenset({"draining", "finished", "failed"})
 """A tree that was last seen so may have closed its streams; a new query had better not join it."""
 
 Engines = tuple[Engine, ...]
-Homes = Callable[[], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """The site of every job that was moved, and how one that is no more is forgotten."""
+
+    homes: Callable[[], Mapping[str, str]] = dict
+    forget: Callable[[str], None] = lambda _: None
+
+
 OnPlan = Callable[[Project, PlacedPlan], None]
 """Called with what will run, before it is written down: makes the data that it reads."""
 
@@ -60,11 +69,10 @@ class Keeper:
         clock: Clock,
         planner: Planner,
         on_plan: OnPlan,
-        homes: Homes = dict,
+        lives: Lives | None = None,
     ) -> None:
-        """`homes`: the site of every job that was moved."""
         self._store, self._clock, self._planner, self._on_plan = store, clock, planner, on_plan
-        self._homes = homes
+        self._lives = lives or Lives()
         self.project = project
         self.deployment: Deployment = store.deployment()
 
@@ -102,7 +110,7 @@ class Keeper:
 
     def _placed(self, wanted: Wanted) -> Wanted:
         """Every job where it lives."""
-        homes, project = self._homes(), self.project
+        homes, project = self._lives.homes(), self.project
         return replace(
             wanted,
             placed=at_homes(wanted.placed, homes, project.sites),
@@ -149,6 +157,9 @@ class Keeper:
         done = self._store.deploy(wanted.deployment, edits, wanted.applied, wanted.forget)
         if done:
             self.deployment = wanted.deployment
+            # A query that comes again under an old name starts where it is asked to.
+            for job in set(self._lives.homes()) - deployed_jobs(wanted.deployment):
+                self._lives.forget(job)
         return done
 
     # -- while a run goes on ------------------------------------------------------------------------

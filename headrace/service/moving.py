@@ -31,6 +31,7 @@ from headrace.service.layout import job_folder, lock_file, own_folder, state_fil
 from headrace.service.moments import now, timestamp
 from headrace.service.project import deployment_of, open_project
 from headrace.service.spread_records import channels_of
+from headrace.service.spreading import used_sites
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import MoveRecord, Moves
 from headrace.state.records import Deployment, TreeRecord
@@ -108,6 +109,8 @@ def site_of(project: Project, deployment: Deployment, homes: Mapping[str, str], 
         return homes[job]
     made: list[TreeRecord | ChannelJob] = [*deployment.trees, *channels_of(deployment).makers]
     found = next((one.site for one in made if one.id == job), None)
+    if found is None and job not in project.queries:
+        raise UserError(f"{job} is no longer in the project file", hint="Put it back, or drop it.")
     return project.queries[job].site if found is None else found
 
 
@@ -181,19 +184,30 @@ def _at_rest(project: Project, moves: Moves, ways_of: WaysOf) -> None:
     try:
         with ways_of(project) as ways:
             settle_open(project, moves, ways)
-            for record in moves.asked():
-                _move_on_disk(moves, record, ways)
+            settle_asked(project, moves, ways)
     finally:
         lock.release()
 
 
-def _move_on_disk(moves: Moves, record: MoveRecord, ways: Ways) -> None:
-    try:
-        ways.clear(record.job, record.source)
-    except HeadraceError as error:
-        moves.refuse(record.id, error.render())
-    else:
-        moves.end(Outcome(record.move, record.target, True))
+def settle_asked(project: Project, moves: Moves, ways: Ways) -> None:
+    """Nothing runs: jobs live where they were asked to go, and the next run starts them there."""
+    rest, deployed = _AtRest(project, ways), deployed_jobs(deployment_of(project))
+    for record in moves.asked():
+        if record.target not in project.sites or record.job not in deployed:
+            moves.refuse(record.id, "the job or the site is no more")
+            continue
+        try:
+            rest.clear(record.job, record.source)
+        except HeadraceError as error:
+            moves.refuse(record.id, error.render())
+        else:
+            moves.end(Outcome(record.move, record.target, True))
+
+
+def deployed_jobs(deployment: Deployment) -> frozenset[str]:
+    """Whatever may have a home."""
+    makers = {one.id for one in channels_of(deployment).jobs}
+    return deployment.ids | makers | {row.query for row in deployment.queries}
 
 
 def settle_open(project: Project, moves: Moves, ways: Ways) -> tuple[Outcome, ...]:
@@ -201,8 +215,12 @@ def settle_open(project: Project, moves: Moves, ways: Ways) -> tuple[Outcome, ..
     the middle. Old copies are fenced off, and each job lives where its journal says. Raises where a copy may
     still be running: then nothing may be started."""
     relocator = Relocator(_AtRest(project, ways), moves, time.monotonic, time.sleep)
-    found = []
+    found, deployed = [], deployed_jobs(deployment_of(project))
     for move, entries in moves.open_moves():
+        if move.job not in deployed:
+            moves.end(Outcome(move, move.source, False, reason="it was dropped"))
+            moves.forget(move.job)
+            continue
         site = relocator.place(move, entries)
         reason = "" if site == move.target else "the move was interrupted"
         outcome = Outcome(move, site, site == move.target, reason=reason)
@@ -219,7 +237,7 @@ class _AtRest:
     ways: Ways
 
     def answers(self, site: str) -> bool:
-        return self.ways.answers(site)
+        return site in self.project.sites and self.ways.answers(site)
 
     def others(self, job: str) -> Sequence[str]:
         return self.ways.others(job)
@@ -234,7 +252,9 @@ class _AtRest:
         return None
 
     def clear(self, job: str, site: str) -> None:
-        self.ways.clear(job, site)
+        # Of a site that the project has no more, what is left is known by its address, and was ended.
+        if site in self.project.sites:
+            self.ways.clear(job, site)
 
     def state(self, job: str, site: str) -> Path:
         return job_folder(self.project, job)
@@ -272,7 +292,7 @@ def spark_ways(project: Project, executor: SitesExecutor) -> Ways:
         fence.answers,
         fence.clear,
         executor.rehearse,
-        lambda job: list(project.sites),
+        lambda job: [site.name for site in used_sites(project)],
         # The engine of this process: it has to be started, and has the memory of one site.
         lambda site: not project.sites[site].endpoint.startswith("sc://"),
     )

@@ -11,18 +11,18 @@ jobs go on by themselves. A site that does not answer any more loses its jobs to
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace.catalog.model import Project
-from headrace.errors import EngineError, HeadraceError, NotSupported
+from headrace.errors import EngineError, HeadraceError, NotSupported, UserError
 from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
-from headrace.runtime.relocate import Outcome, Relocator
+from headrace.runtime.relocate import Move, Outcome, Relocator
 from headrace.runtime.sites import Unit, Ways
 from headrace.service.channel_layout import channel_context, fed_tree_context, ports_of
 from headrace.service.fleet import Fleet, queries
@@ -138,12 +138,26 @@ class Moving:
         if not self.pending_moves():
             return []
         for record in self.moves.asked():
-            if record.id not in self._preparing:
+            if record.id not in self._preparing and not self._refused(record):
                 self._begin(record)
         done = [record for record, prepared in self._preparing.values() if prepared.done()]
         return [outcome for record in done for outcome in self._finish(record)]
 
+    def _refused(self, record: MoveRecord) -> bool:
+        """Whoever asked went by the project file, and this run by the one of its start."""
+        unit, reason = self.fleet.units.get(record.job), ""
+        if unit is None:
+            reason = "the run that is on does not have it"
+        elif record.target not in self.project().sites:
+            reason = f"the run that is on began without a site {record.target}: start it again"
+        elif unit.site == record.target:
+            reason = f"it is at {record.target} already"
+        if reason:
+            self.moves.refuse(record.id, reason)
+        return bool(reason)
+
     def _begin(self, record: MoveRecord) -> None:
+        record = self.moves.from_where(record, self.fleet.units[record.job].site)
         self._preparing[record.id] = (record, self._pool.submit(self.relocator.prepare, record.move))
 
     def _finish(self, record: MoveRecord) -> list[Outcome]:
@@ -151,8 +165,10 @@ class Moving:
         return self._carry(record, prepared)
 
     def _carry(self, record: MoveRecord, prepared: Future[Outcome | None] | None = None) -> list[Outcome]:
+        if record.job not in self.fleet.units:
+            return [self._left(record.move)]
         try:
-            refused = None if prepared is None else prepared.result()
+            refused = None if prepared is None else self._prepared(record, prepared)
             outcome = refused or self.relocator.carry(record.move)
         except HeadraceError as error:
             # It stays open: `resume` carries it on as soon as a site can take the job.
@@ -161,8 +177,29 @@ class Moving:
         self.note(_told(outcome))
         return [outcome]
 
+    def _prepared(self, record: MoveRecord, prepared: Future[Outcome | None]) -> Outcome | None:
+        """Whatever goes wrong before the job is stopped, it runs on where it is."""
+        try:
+            return prepared.result()
+        except HeadraceError:
+            raise
+        except Exception as error:
+            outcome = Outcome(record.move, record.source, False, reason=f"{type(error).__name__}: {error}")
+            self.moves.end(outcome)
+            return outcome
+
+    def _left(self, move: Move) -> Outcome:
+        """Its job was dropped meanwhile."""
+        outcome = Outcome(move, move.source, False, reason="it was dropped")
+        self.moves.end(outcome)
+        self.moves.forget(move.job)
+        return outcome
+
     def resume(self) -> list[Outcome]:
         """Moves that are stuck because no site could take the job."""
+        for move, _ in self.moves.open_moves():
+            if move.job not in self.fleet.units and move.id not in self._preparing:
+                self._left(move)
         busy = set(self._preparing)
         stuck = [move for move, _ in self.moves.open_moves() if move.id not in busy]
         found = self.relocator.resume() if stuck and not busy else []
@@ -171,11 +208,12 @@ class Moving:
             self.note(_told(outcome))
         return ended
 
-    def rescue(self, site: str, *, back: bool = False) -> list[Outcome]:
+    def rescue(self, site: str, failed: Collection[str] = (), *, back: bool = False) -> list[Outcome]:
         """The site is lost, or is `back` as another: its jobs go on elsewhere, or there, from their
         checkpoints. Nothing is rehearsed: they stand still anyway. Those that wait for their turn are led
-        elsewhere, and go on waiting."""
-        lost = [unit for unit in self.units() if unit.site == site and self._is_lost(unit)]
+        elsewhere, and go on waiting. `failed` are jobs that have failed by themselves, before."""
+        here = [unit for unit in self.units() if unit.site == site and unit.id not in failed]
+        lost = [unit for unit in here if self._is_lost(unit)]
         if not lost:
             return []
         others = [site] if back else self._others(site)
@@ -187,10 +225,21 @@ class Moving:
         found: list[Outcome] = []
         for unit in lost:
             target = min(others, key=lambda name: sum(one.site == name for one in self.units()))
-            record = self.moves.get(self.moves.ask(unit.id, site, target))
+            record = self._ask(unit, target)
             if record is not None:
                 found += self._lead(record, unit) if unit.id in self.fleet.waiting else self._carry(record)
         return found
+
+    def _ask(self, unit: Movable, target: str) -> MoveRecord | None:
+        try:
+            return self.moves.get(self.moves.ask(unit.id, unit.site, target))
+        except UserError:
+            # A command has asked for a move of it just now: that takes it away.
+            return None
+
+    def is_over(self, unit: Movable) -> bool:
+        """Whether it failed for a reason that another site would not change."""
+        return self.fleet.is_refused(unit) or unit.id in self.fleet.given_up
 
     def _others(self, site: str) -> list[str]:
         """Sites that can take the jobs of this one."""
@@ -201,7 +250,7 @@ class Moving:
         """It should run, and no move of it is open: that would take it away, too."""
         seen = self.fleet.states.get(unit.id)
         done = seen is not None and seen.state in (JobState.FINISHED, JobState.STOPPED)
-        return not (done or self.fleet.is_refused(unit) or self.moves.is_open(unit.id))
+        return not (done or self.is_over(unit) or self.moves.is_open(unit.id))
 
     def _lead(self, record: MoveRecord, unit: Movable) -> list[Outcome]:
         """It has not been started by this run: only its place changes."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headrace.errors import HeadraceError
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.fleet import Fleet, Unit
 
@@ -36,6 +37,8 @@ class Restarting:
     start: Callable[[Unit], None]
     clock: Callable[[], float]
     note: Callable[[str], None]
+    clear: Callable[[str, str], None] = lambda job, site: None
+    """The fence: nothing of a failed job may be left at its site."""
     _failing: dict[str, _Failing] = field(default_factory=dict)
 
     def look(self, may: Callable[[str], bool] = lambda _: True) -> None:
@@ -52,7 +55,8 @@ class Restarting:
 
     def _failed(self, unit: Unit) -> bool:
         seen = self.fleet.states.get(unit.id)
-        return seen is not None and seen.state is JobState.FAILED and not self.fleet.is_refused(unit)
+        over = self.fleet.is_refused(unit) or unit.id in self.fleet.given_up
+        return seen is not None and seen.state is JobState.FAILED and not over
 
     def _again(self, unit: Unit, now: float) -> None:
         known = self._failing.setdefault(unit.id, _Failing())
@@ -64,7 +68,12 @@ class Restarting:
             self.note(f"{unit.id} has failed, and is started again in {wait:.0f} s: {reason}")
         elif now >= known.due:
             known.due, known.since = None, now
-            self.start(unit)
+            try:
+                self.clear(unit.id, unit.site)
+            except HeadraceError as error:
+                self.note(f"{unit.id} cannot be started again: {error.message}")
+            else:
+                self.start(unit)
 
     def _calm(self, unit_id: str, now: float) -> None:
         seen, known = self.fleet.states.get(unit_id), self._failing[unit_id]

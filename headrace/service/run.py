@@ -24,7 +24,7 @@ from headrace.service.compared import SiteComparison
 from headrace.service.deployment import Planner
 from headrace.service.feeding import Feeding
 from headrace.service.fleet import Fleet, Start, Unit, parts, units_of
-from headrace.service.keeper import Keeper, OnPlan
+from headrace.service.keeper import Keeper, Lives, OnPlan
 from headrace.service.layout import FILE_SINKS
 from headrace.service.moments import Clock
 from headrace.service.moving_run import Moving
@@ -72,11 +72,11 @@ class Outcome:
 
     last: Snapshot
     failures: tuple[tuple[str, str], ...]
-    """(query, reason)"""
+    """(query, or job that makes a stream for queries; reason)"""
     interrupted: bool
     drained: bool
     refused: int = 0
-    """How many of the failures are queries that cannot be run as the user asked."""
+    """How many of the failures are of what cannot be run as the user asked."""
     notes: tuple[str, ...] = ()
     costs: tuple[SiteComparison, ...] = ()
     """What each site should have taken, and took."""
@@ -133,8 +133,8 @@ class Runner:
         self._hooks = hooks or Hooks()
         self._store, self._clock, self._sleep, self._options = store, clock, sleep, options
         moves = self._hooks.moves
-        homes = dict if moves is None else moves.homes
-        self._keeper = Keeper(project, store, clock, self._hooks.planner, self._hooks.on_plan, homes)
+        lives = Lives() if moves is None else Lives(moves.homes, moves.forget)
+        self._keeper = Keeper(project, store, clock, self._hooks.planner, self._hooks.on_plan, lives)
         self._fleet: Fleet | None = None
         self._placed = PlacedPlan(())
         self._spread = Spread()
@@ -170,8 +170,11 @@ class Runner:
         feeding = Feeding(
             fleet, lambda: self._keeper.project, self._hooks.seconds, self._note, self._options.drain
         )
+        feeding.reopen()
         keeping = self._sitekeeping(fleet, ways)
         restarting = Restarting(fleet, taking.start, self._hooks.seconds, self._note)
+        if ways is not None:
+            restarting.clear = ways.clear
         try:
             self._loop(fleet, taking, switching, keeping, restarting, feeding)
             taking.settle()
@@ -183,8 +186,9 @@ class Runner:
                 keeping.close()
             executor.close()
         last = self._show()
-        failures = tuple((q, p.error) for q, p in fleet.seen.items() if p.state is JobState.FAILED)
-        drained, refused = self._options.drain, len(fleet.refused & {query for query, _ in failures})
+        failed = [(q, p.error) for q, p in fleet.seen.items() if p.state is JobState.FAILED]
+        failures = (*failed, *feeding.failures())
+        drained, refused = self._options.drain, len(fleet.refused & {name for name, _ in failures})
         return Outcome(last, failures, interrupted, drained, refused, tuple(self._notes))
 
     def _sitekeeping(self, fleet: Fleet, ways: Ways | None) -> Sitekeeping | None:
@@ -217,10 +221,12 @@ class Runner:
             fleet.observe()
             switching.look(taking.start, anew=not self._options.drain)
             taking.settle()
-            if keeping is not None:
-                keeping.look(asked=not (self._options.drain or taking.busy))
+            if keeping is None:
+                self._refuse_moves("the run that is on has one Spark for all sites (--master)")
             else:
-                self._refuse_moves()
+                keeping.look(asked=not (self._options.drain or taking.busy))
+            if self._options.drain:
+                self._refuse_moves("the run that is on drains its input and moves nothing")
             feeding.look(lambda unit: not serve and (keeping is None or keeping.is_own_fault(unit)))
             if serve:
                 restarting.look(lambda unit: keeping is None or keeping.is_own_fault(unit))
@@ -229,11 +235,11 @@ class Runner:
             if going():
                 self._sleep(_HURRY_SECONDS if taking.busy else POLL_SECONDS)
 
-    def _refuse_moves(self) -> None:
+    def _refuse_moves(self, reason: str) -> None:
         moves = self._hooks.moves
         if moves is not None and moves.any_asked():
             for record in moves.asked():
-                moves.refuse(record.id, "the run that is on has one Spark for all sites (--master)")
+                moves.refuse(record.id, reason)
 
     def _units(self) -> list[Unit]:
         return units_of(self._placed, self._keeper.project.queries, self._spread.plan)

@@ -33,7 +33,14 @@ from headrace.service.gathering import EachRound, Gathering, gathering
 from headrace.service.layout import lock_file, own_folder, state_file
 from headrace.service.meter import Meter
 from headrace.service.moments import now
-from headrace.service.moving import disk_executor, moves_of, settle_open, spark_fence, spark_ways
+from headrace.service.moving import (
+    disk_executor,
+    moves_of,
+    settle_asked,
+    settle_open,
+    spark_fence,
+    spark_ways,
+)
 from headrace.service.planning import plan_jobs
 from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.rows import Rows, rows_of
@@ -83,11 +90,13 @@ def site_ways(project: Project, executor: Executor, master: str | None) -> Ways 
 def clear_remote(project: Project, moves: Moves) -> None:
     """What a killed run has left at sites is ended, and its moves are settled. Raises where a job may still
     run there: then nothing may be started, nor removed."""
-    if not moves.open_moves() and not Ledger(own_folder(project), _fresh).left():
+    if not (moves.open_moves() or moves.any_asked() or Ledger(own_folder(project), _fresh).left()):
         return
     with disk_executor() as executor:
         spark_fence(project, executor).clear_all()
-        settle_open(project, moves, spark_ways(project, executor))
+        ways = spark_ways(project, executor)
+        settle_open(project, moves, ways)
+        settle_asked(project, moves, ways)
 
 
 def _memory(project: Project, placed: PlacedPlan) -> str:

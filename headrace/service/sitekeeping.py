@@ -5,7 +5,8 @@
 
 Sites are asked by threads beside the loop. One that is silent three times, or twice while a job of it has
 failed, is lost: `Moving.rescue` starts its jobs at other sites. Where none answers, they wait, and the run
-with them, until one does, be it the lost one itself.
+with them, until one does, be it the lost one itself; but not for a site that has never answered this run: its
+address may be wrong.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ class Sitekeeping:
     moving: Moving
     clock: Callable[[], float]
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
-    _asking: dict[str, Future[bool]] = field(default_factory=dict)
+    _asking: dict[str, tuple[Future[bool], frozenset[str]]] = field(default_factory=dict)
+    """The answer to come, and the jobs that had failed when the site was asked: it says nothing of others."""
     _asked: dict[str, float] = field(default_factory=dict)
     _misses: dict[str, int] = field(default_factory=dict)
     _lost: dict[str, float] = field(default_factory=dict)
     """Sites that are out, and when their jobs were last tried elsewhere."""
+    _heard: set[str] = field(default_factory=set)
+    """Sites that have answered."""
     _judged: set[str] = field(default_factory=set)
     """Jobs that have failed by themselves: their site answers."""
     _resumed: float = 0.0
@@ -46,7 +50,8 @@ class Sitekeeping:
     @property
     def busy(self) -> bool:
         """Whether jobs that have ended may run again: the run is not over."""
-        return bool(self._suspects() or any(map(self._homeless, self._lost)) or self.moving.stuck())
+        waits = any(site in self._heard and self._homeless(site) for site in self._lost)
+        return bool(self._suspects()) or waits or self.moving.stuck()
 
     def is_own_fault(self, job: str) -> bool:
         """Whether a failed job has failed at a site that answers."""
@@ -57,8 +62,9 @@ class Sitekeeping:
         """One round. `asked`: moves that commands ask for are carried out too."""
         self._judged &= set(self._failed())
         self._ask()
-        for site in [site for site, answer in self._asking.items() if answer.done()]:
-            self._hear(site, answers=self._asking.pop(site).result())
+        for site in [site for site, (answer, _) in self._asking.items() if answer.done()]:
+            answer, failed = self._asking.pop(site)
+            self._hear(site, failed, answers=answer.exception() is None and answer.result())
         self._retry()
         if asked:
             self.moving.carry_out()
@@ -68,10 +74,10 @@ class Sitekeeping:
     def _failed(self) -> list[str]:
         """Jobs that could run elsewhere, and do not run here."""
         moving = self.moving
-        states, refused = moving.fleet.states, moving.fleet.refused
+        states = moving.fleet.states
         failed = [unit for unit in moving.units() if unit.id in states]
         failed = [unit for unit in failed if states[unit.id].state is JobState.FAILED]
-        return [unit.id for unit in failed if not refused & set(moving.queries(unit))]
+        return [unit.id for unit in failed if not moving.is_over(unit)]
 
     def _suspects(self) -> set[str]:
         """Sites of failed jobs whose fault is not known yet."""
@@ -85,22 +91,24 @@ class Sitekeeping:
             due = now - self._asked.get(site, -_ASK_SECONDS) >= _ASK_SECONDS
             if due or site in suspects:
                 self._asked[site] = now
-                self._asking[site] = self._pool.submit(self.moving.ways.answers, site)
+                failed = frozenset(one for one in self._failed() if self._site(one) == site)
+                self._asking[site] = (self._pool.submit(self.moving.ways.answers, site), failed)
 
-    def _hear(self, site: str, *, answers: bool) -> None:
+    def _hear(self, site: str, failed: frozenset[str], *, answers: bool) -> None:
         if answers:
             self._misses.pop(site, None)
+            self._heard.add(site)
             if self._lost.pop(site, None) is not None:
                 self.moving.note(f"site {site} answers again")
                 self._return(site)
-            self._judged |= {one for one in self._failed() if self._site(one) == site}
+            self._judged |= {one for one in self._failed() if one in failed and self._site(one) == site}
             return
         self._misses[site] = self._misses.get(site, 0) + 1
         enough = _MISSES_IF_FAILED if site in self._suspects() else _MISSES
         if site not in self._lost and self._misses[site] >= enough:
             self.moving.note(f"site {site} does not answer: it is taken out")
             self._lost[site] = self.clock()
-            self.moving.rescue(site)
+            self.moving.rescue(site, self._judged)
 
     def _site(self, job: str) -> str:
         return self.moving.fleet.units[job].site
@@ -111,19 +119,20 @@ class Sitekeeping:
         """Whether jobs of a lost site still wait for another."""
         states = self.moving.fleet.states
         here = [unit.id for unit in self.moving.units() if unit.site == site and unit.id in states]
-        return any(states[one].state not in ENDED or one in self._failed() for one in here)
+        failed = set(self._failed()) - self._judged
+        return any(states[one].state not in ENDED or one in failed for one in here)
 
     def _return(self, site: str) -> None:
         """It is back before another could take its jobs."""
         if self._homeless(site):
-            self.moving.rescue(site, back=True)
+            self.moving.rescue(site, self._judged, back=True)
 
     def _retry(self) -> None:
         now = self.clock()
         for site, tried in self._lost.items():
             if now - tried >= _RETRY_SECONDS and self._homeless(site):
                 self._lost[site] = now
-                self.moving.rescue(site)
+                self.moving.rescue(site, self._judged)
         if now - self._resumed >= _RETRY_SECONDS:
             self._resumed = now
             self.moving.resume()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -80,6 +80,16 @@ class Moves(StateFile):
 
     def is_open(self, job: str) -> bool:
         return bool(self._read(lambda db: _select(db, f"WHERE job = ? AND {_OPEN}", (job,))))
+
+    def from_where(self, record: MoveRecord, source: str) -> MoveRecord:
+        """The move as it is, from where the job is: whoever asked may have thought that it was elsewhere."""
+        if record.source == source:
+            return record
+        self._transaction(
+            lambda db: db.execute("UPDATE moves SET source = ? WHERE id = ?", (source, record.id)),
+            durable=True,
+        )
+        return replace(record, source=source)
 
     def asked(self) -> tuple[MoveRecord, ...]:
         return self._read(lambda db: _select(db, "WHERE state = 'asked' ORDER BY id"))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.catalog.redact import redact
-from headrace.errors import EngineError, NotSupported, UserError
+from headrace.errors import EngineError, NotSupported, SiteSilent
 from headrace.runtime.java import find_java
 from headrace.runtime.spark.health import knock
 from headrace.runtime.spark.remote import Ledger, named
@@ -164,7 +164,7 @@ class Sessions:
         except Exception as error:
             if ledger is not None and remote != address:
                 ledger.end(fresh)
-            raise UserError(
+            raise SiteSilent(
                 f"no Spark Connect server answers at {redact(address)}",
                 detail=_first_line(error),
                 hint="Start the server, or change the endpoint of the site in headrace.yaml.",

@@ -255,6 +255,10 @@ class SparkFence:
         if not is_remote(endpoint) or self._executor.has_stopped(job, endpoint):
             # This process has one engine of its own, and that of an earlier process has a fence of its own.
             return
+        opened = self._executor.open_session(endpoint) or self._executor.running_at(endpoint)
+        if not (opened or self._sessions_at(endpoint)):
+            # Nothing of the project is there, so a site that is silent need not be waited for.
+            return
         if not self._ask(endpoint):
             self._bury(site, endpoint)
             return

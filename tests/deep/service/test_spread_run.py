@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from headrace.catalog.model import FileSource, Sink, SinkKind
-from headrace.errors import UserError
+from headrace.errors import EngineError, UserError
 from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.placed import TreeJob
+from headrace.runtime.channels import files
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import JobContext
 from headrace.runtime.fake import FakeExecutor, Script
+from headrace.service.channel_layout import channel_of
 from headrace.service.layout import job_folder, own_folder
 from headrace.service.moving import ask_move
 from headrace.service.planning import plan_project
 from headrace.service.run import Options
 from headrace.service.spread_data import spread_data, spread_lines
-from tests.unit.service.spread_world import COUNT, PAIR, QUERIES, World
+from tests.unit.service.disk_engine import Killed
+from tests.unit.service.spread_world import COUNT, DRAIN, PAIR, QUERIES, World
 
 
 class FailsOnce(FakeExecutor):
@@ -52,6 +58,18 @@ def _shared(plan: ChannelPlan) -> str:
         m.id for m in plan.makers if {"pair", "other"} <= {r.id for r in plan.readers(m.writes or "")}
     ]
     return found
+
+
+def _feeder(plan: ChannelPlan) -> ChannelJob:
+    """The maker that the tree reads."""
+    (found,) = [m for m in plan.makers if _tree(plan) in {r.id for r in plan.readers(m.writes or "")}]
+    return found
+
+
+def _ended(world: World) -> set[str]:
+    """The makers whose channels have ended."""
+    plan = world.plan
+    return {plan.maker(one.id).id for one in plan.streams if channel_of(world.project, one).ended()}
 
 
 @pytest.mark.parametrize("parallel", [1, 8])
@@ -91,6 +109,40 @@ def test_a_tree_is_drained_when_its_makers_have_ended(drained: World) -> None:
     assert [what for name, what in slow.calls if name == "ended"] == ["True"]
 
 
+class SilentWest(SeesEnds):
+    """What is started in the west fails before it has touched anything."""
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        if context.endpoint == "sc://west:1":
+            raise EngineError("west does not answer")
+        super().start_channel(job, context, ports, drain=drain)
+
+
+def test_the_end_that_an_earlier_drain_has_left_is_not_believed(drained: World) -> None:
+    plan = drained.plan
+    makers = {maker.id for maker in plan.makers}
+    assert {maker.site for maker in plan.makers} == {"west"} and _ended(drained) == makers
+    drained.down.add("west")
+    drained.until = lambda: False
+    executor = SilentWest({maker: Script(batches=8) for maker in makers})
+    assert drained.run(DRAIN, moving=True, executor=executor).exit_code == 0
+    order = drained.started()
+    assert order.index(_shared(plan)) < min(order.index("pair"), order.index("other"))
+    assert order.index(_feeder(plan).id) < order.index(_tree(plan)), order
+    assert ("ended", "False") not in executor.calls and _ended(drained) == makers
+
+
+class DiesAtOnce(FakeExecutor):
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        raise Killed
+
+
+def test_channels_are_open_before_anything_is_started(drained: World) -> None:
+    with pytest.raises(Killed):
+        drained.run(Options(drain=True, only=("pair",)), executor=DiesAtOnce())
+    assert _ended(drained) == {_feeder(drained.plan).id}, "only of makers that are to run"
+
+
 def test_what_was_cut_stays_and_what_was_not_stays_whole(world: World) -> None:
     world.settings(spread="false")
     world.run()
@@ -123,10 +175,12 @@ def test_who_reads_from_a_failed_maker_fails_with_it(world: World) -> None:
     maker = _shared(plan)
     outcome = world.run(scripts={maker: Script(fail_at=1, reason="no disk")})
     assert outcome.exit_code == 1
-    assert dict(outcome.failures).keys() == {"pair", "other"}
-    assert all(
-        f"{maker}, which makes what it reads, has failed: no disk" in why for _, why in outcome.failures
-    )
+    why = f"{maker}, which makes what it reads, has failed: no disk"
+    assert dict(outcome.failures) == {
+        "pair": why,
+        "other": why,
+        maker: "it makes rows for pair, other: no disk",
+    }
     assert world.states() == {**before, "pair": "failed", "other": "failed"}
     assert any(note.startswith(f"{maker} has failed; stopped with it") for note in world.notes)
 
@@ -136,8 +190,74 @@ def test_who_waits_for_a_maker_that_is_refused_is_refused(drained: World) -> Non
     refused = {m.id: Script(refuse=UserError("was drained", hint="use --fresh")) for m in plan.makers}
     outcome = drained.run(scripts=refused)
     assert outcome.exit_code == 2
-    assert dict(outcome.failures).keys() == {"pair", "other", "counted"}
+    assert dict(outcome.failures).keys() == {"pair", "other", "counted", *refused}
     assert all("was drained" in reason for _, reason in outcome.failures)
+    assert set(drained.started()) == {"near", *refused}
+
+
+class EndsTooSoon(FakeExecutor):
+    """Makers say at their start that nothing more comes."""
+
+    def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
+        super().start_channel(job, context, ports, drain=drain)
+        if ports.output is not None:
+            ports.output.end()
+
+
+def test_a_maker_that_fails_behind_its_readers_is_a_failure(drained: World) -> None:
+    maker = _shared(drained.plan)
+    outcome = drained.run(executor=EndsTooSoon({maker: Script(30, fail_at=20, reason="no disk")}))
+    assert set(drained.states().values()) == {"finished"}
+    assert outcome.failures == ((maker, "it makes rows for pair, other: no disk"),)
+    assert (outcome.exit_code, outcome.refused) == (1, 0)
+
+
+def test_what_was_given_up_is_not_started_elsewhere(drained: World) -> None:
+    plan = drained.plan
+    (tree,), maker = plan.trees, _feeder(plan)
+    left: list[set[str]] = []
+
+    def lost() -> bool:
+        fleet = drained.runner._fleet
+        assert fleet is not None
+        if tree.id in fleet.given_up:
+            drained.down.add(tree.site)
+        if not any(f"site {tree.site} does not answer" in note for note in drained.notes):
+            return False
+        left.append(set(fleet.given_up))
+        drained.until = None
+        fleet.start(drained.project, tree)
+        left.append(set(fleet.given_up))
+        return True
+
+    drained.until = lost
+    scripts = {maker.id: Script(fail_at=1, reason="poison"), "near": Script(batches=2000)}
+    assert drained.run(DRAIN, scripts, moving=True).exit_code == 1
+    assert left[:2] == [{tree.id}, set()]
+    assert drained.started().count(tree.id) == 1, "by this test alone"
+
+
+def test_a_full_disk_keeps_what_was_read_and_ends_nothing(
+    drained: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = drained.plan.job(_shared(drained.plan))
+    stream = drained.plan.stream(maker.writes or "")
+    channel = channel_of(drained.project, stream)
+    part = channel.rows / "part-000000.parquet"
+    pq.write_table(pa.table({one: pa.array([1], pa.timestamp("us")) for one in stream.plan.times}), part)
+    (job_folder(drained.project, maker.id) / "published.json").write_text('{"files": 1, "rows": 1}')
+    for reader in channel.readers():
+        channel.advance(reader, 1)
+
+    def full(path: Path, data: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(channel.__class__, "end", lambda one: one._end.touch())
+        patched.setattr(files, "write_json", full)
+        assert drained.run(scripts={"near": Script(batches=40)}).exit_code == 0
+    assert part.exists() and [note for note in drained.notes if "No space left" in note] == drained.notes[:1]
+    assert drained.run().exit_code == 0 and drained.notes == [] and not part.exists()
 
 
 def test_a_service_starts_the_maker_again_and_readers_go_on(world: World) -> None:

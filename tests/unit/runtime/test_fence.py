@@ -31,6 +31,12 @@ class Engine:
     def has_stopped(self, job: str, endpoint: str) -> bool:
         return self.stopped
 
+    def open_session(self, endpoint: str) -> str | None:
+        return None
+
+    def running_at(self, endpoint: str) -> list[str]:
+        return []
+
     def leave(self, endpoint: str) -> None:
         self.left.append(endpoint)
 
@@ -98,6 +104,16 @@ def test_a_site_that_is_not_ours_has_the_time_of_its_lease(ledger: Ledger) -> No
     engine = Engine()
     fence_of(engine, ledger, [], lease=7.0).clear("q", "site1")
     assert Silent.asked == 7 and engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_where_nothing_of_the_project_is_nobody_is_asked(ledger: Ledger) -> None:
+    """Jobs of a lost site are cleared one after the other: only the first has to wait."""
+    Silent.asked, engine = 0, Engine()
+    fence = fence_of(engine, ledger, [], lease=3.0)
+    fence.clear("q", "site1")
+    asked = Silent.asked
+    fence.clear("r", "site1")
+    assert asked == Silent.asked == 3 and engine.left == [ADDRESS]
 
 
 def test_a_job_that_was_seen_to_stop_needs_no_fence(ledger: Ledger) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from headrace.catalog.model import Project, Site
-from headrace.errors import UserError
+from headrace.errors import SiteSilent, UserError
 from headrace.plan.placed import Job
 from headrace.runtime.executor import JobContext, JobState
 from headrace.runtime.fake import FakeExecutor, Script
@@ -97,6 +98,15 @@ class FailsInTheEast(FakeExecutor):
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
         if "west" in context.endpoint:
             self.scripts = {}
+        super().start(job, context, drain=drain)
+
+
+class SilentEast(FakeExecutor):
+    """One site does not answer, as Spark's client says it."""
+
+    def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        if "east" in context.endpoint:
+            raise SiteSilent("no server answers at sc://east:1")
         super().start(job, context, drain=drain)
 
 
@@ -202,6 +212,85 @@ def test_with_one_spark_for_all_sites_moves_are_refused(world: World) -> None:
     world.run(moving=False)
     [record] = world.moves.latest(1)
     assert record.state == "refused" and "--master" in record.message
+
+
+def test_a_site_that_is_down_from_the_start_is_none(world: World) -> None:
+    world.executor = SilentEast()
+    world.down.add("east")
+    outcome = world.run(drain=True)
+    assert outcome.exit_code == 0 and outcome.failures == () and world.endpoint("a") == "sc://west:1"
+
+
+def test_a_site_that_never_answers_is_not_waited_for(world: World) -> None:
+    world.executor = SilentEast()
+    world.down.update(NAMES)
+    outcome = world.run(drain=True)
+    assert outcome.exit_code == 2 and "no server answers" in outcome.failures[0][1]
+
+
+def test_a_job_that_fails_everywhere_has_failed(world: World) -> None:
+    """Its move does not stay open for ever."""
+    world.executor = FakeExecutor({"a": Script(fail_at=3)})
+    world.plot = [
+        (world.after(2), lambda: world.moves.ask("a", "east", "west")),
+        (lambda: world.moves.latest(1)[0].ended is not None and world.round > 50, world.stop),
+    ]
+    outcome = world.run()
+    assert [query for query, _ in outcome.failures] == ["a"] and not world.moves.open_moves()
+
+
+def test_a_failed_job_does_not_come_back_when_its_site_is_lost(world: World) -> None:
+    world.executor = FakeExecutor({"a": Script(fail_at=3)})
+    world.plot = [
+        (world.after(30), lambda: world.down.add("east")),
+        (world.at("west", "b"), world.stop),
+    ]
+    outcome = world.run()
+    assert [query for query, _ in outcome.failures] == ["a"]
+    assert world.executor.calls.count(("start", "a")) == 1
+
+
+def test_an_answer_from_before_a_failure_says_nothing_of_it(world: World) -> None:
+    world.executor = FailsInTheEast({"a": Script(fail_at=3), "b": Script(fail_at=3)})
+    slow, failed = threading.Event(), []
+
+    def answer(site: str) -> bool:
+        if site == "east" and not failed:
+            failed.append(site)
+            slow.wait(5)
+            return True
+        return site != "east"
+
+    world.answer = answer
+    world.plot = [
+        (lambda: world.round > 5 and world.executor.status("b") is JobState.FAILED, slow.set),
+        (world.at("west", "a", "b"), world.stop),
+    ]
+    assert world.run().failures == ()
+
+
+@pytest.mark.parametrize(
+    ("job", "target", "reason"),
+    [("a", "north", "without a site north"), ("z", "west", "does not have it"), ("a", "east", "already")],
+)
+def test_what_this_run_cannot_move_is_refused(world: World, job: str, target: str, reason: str) -> None:
+    world.plot = [
+        (world.after(2), lambda: world.moves.ask(job, "west", target)),
+        (lambda: world.moves.latest(1)[0].ended is not None, world.stop),
+    ]
+    world.run()
+    [record] = world.moves.latest(1)
+    assert record.state == "refused" and reason in record.message
+
+
+def test_a_job_is_moved_from_where_it_is(world: World) -> None:
+    """Whoever asked may have gone by a file that was changed since the run began."""
+    world.plot = [
+        (world.at("east", "a"), lambda: world.moves.ask("a", "south", "west")),
+        (world.at("west", "a"), world.stop),
+    ]
+    assert world.run().failures == ()
+    assert world.moves.latest(1)[0].source == "east"
 
 
 # -- a service --------------------------------------------------------------------------------------

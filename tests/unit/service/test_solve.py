@@ -119,14 +119,16 @@ def test_other_shapes(text: str, says: str) -> None:
     assert wrong.value.span is not None
 
 
-def test_ten_thousand_queries_load_fast() -> None:
+def test_ten_times_the_queries_load_in_some_ten_times_the_time() -> None:
+    def took(count: int) -> float:
+        text = json.dumps({"rate": 10, "nodes": 32, "queries": queries[:count]})
+        started = time.process_time()
+        assert len(read_sharing(ProblemFile("p.json", text)).queries) == count
+        return time.process_time() - started
+
     queries = [{"range": 3 * (i % 500 + 1), "slide": i % 500 + 1} for i in range(10_000)]
-    text = json.dumps({"rate": 10, "nodes": 32, "queries": queries})
-    started = time.perf_counter()
-    problem = read_sharing(ProblemFile("p.json", text))
-    assert len(problem.queries) == 10_000
-    # 0.03 s on two cores of an EPYC; keeping the place of every value while reading would show here.
-    assert time.perf_counter() - started < 1.5
+    # A search of the text for the place of every value while reading would make it a hundred times.
+    assert took(10_000) < 40 * min(took(1_000) for _ in range(3))
     queries[-1]["slide"] = 0
     with pytest.raises(UserError, match=r"queries\[9999\].slide must be at least 1"):
         read_sharing(ProblemFile("p.json", json.dumps({"rate": 10, "nodes": 32, "queries": queries})))
