@@ -241,8 +241,11 @@ def test_a_job_that_fails_everywhere_has_failed(world: World) -> None:
 
 def test_a_failed_job_does_not_come_back_when_its_site_is_lost(world: World) -> None:
     world.executor = FakeExecutor({"a": Script(fail_at=3)})
+    answers: list[str] = []
+    world.answer = lambda site: answers.append(site) is None
     world.plot = [
-        (world.after(30), lambda: world.down.add("east")),
+        (lambda: world.round > 5 and world.executor.status("a") is JobState.FAILED, answers.clear),
+        (lambda: answers.count("east") > 2, lambda: world.down.add("east")),
         (world.at("west", "b"), world.stop),
     ]
     outcome = world.run()
