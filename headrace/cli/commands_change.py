@@ -87,14 +87,16 @@ def _read_sql(file: str) -> str:
 def _tell(
     project: Path, changes: list[int], timeout: float, warnings: Sequence[str] = (), *, as_json: bool
 ) -> int:
-    """Wait for the changes and say what became of them; 2 where one was refused."""
+    """Wait for the changes and say what became of them; 2 where one was refused, 1 where one has failed."""
     results = [replace(one, warnings=tuple(warnings)) for one in wait_for(project, changes, timeout)]
     if as_json:
         print_json(results)
     for result in results:
         if not as_json:
             _print(result)
-    return 0 if all(result.ok for result in results) else 2
+    if not all(result.ok for result in results):
+        return 2
+    return 1 if any(result.failed for result in results) else 0
 
 
 def _print(result: Result) -> None:

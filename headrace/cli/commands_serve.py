@@ -47,7 +47,8 @@ def serve(
         err().print(
             f"{query} failed: {reason.splitlines()[0] if reason else 'no reason given'}", soft_wrap=True
         )
-    return outcome.exit_code
+    # A service was told to stop; what failed meanwhile is no wrong input.
+    return 1 if outcome.failures else 0
 
 
 def _as_line(event: Event) -> None:

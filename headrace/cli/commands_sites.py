@@ -65,7 +65,7 @@ def sites(
 def up(
     count: Annotated[int, typer.Argument(metavar="N", help="How many servers.")],
     folder: Folder = None,
-    memory: Annotated[str, typer.Option(help="The memory of each.")] = "1g",
+    memory: Annotated[str, typer.Option(help="The memory of each.")] = "2g",
     cores: Annotated[int, typer.Option(help="The cores of each.")] = 1,
     write: Annotated[
         bool, typer.Option("--write", help="Write them into headrace.yaml as the section `sites`.")
@@ -78,6 +78,10 @@ def up(
 
     if write:
         check_writable(project)
+    elif folder is None and not project.exists():
+        raise UserError(
+            f"there is no {project}", hint="Name a project, or a folder for the servers with --dir."
+        )
     found = up(folder or project / FOLDER, Up(count, memory, cores), os.environ, _note)
     text = as_yaml(found)
     if json:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.catalog.check import check_project
-from headrace.catalog.model import Project, Query, SinkKind
+from headrace.catalog.model import Project, Query, SinkKind, Site
 from headrace.errors import UserError
 from headrace.ids import did_you_mean, is_name
 from headrace.service.admission import ask
@@ -71,6 +71,8 @@ class Result:
     valid_from: str | None
     """None: from the beginning."""
     pause_seconds: float | None
+    failed: bool = False
+    """Added, and then it failed."""
     warnings: tuple[str, ...] = ()
     """What the command had to say when it asked for the change."""
 
@@ -171,6 +173,7 @@ def _result(change: Change, deployment: Deployment, doing: str | None) -> Result
         tuple(sharers(change.query, deployment)),
         None if change.valid_from is None else format_instant(change.valid_from),
         change.pause,
+        failed=change.kind == "add" and change.state != "refused" and bool(change.message),
     )
 
 
@@ -216,7 +219,10 @@ def _sink(kind: str) -> str:
 
 
 def _default_site(project: Project) -> str:
-    return "local" if "local" in project.sites else next(iter(project.sites))
+    """As in the project file: the first one declared, where `local` is not among them. It is always in the
+    catalog, and last where it was not declared."""
+    declared = [name for name, site in project.sites.items() if name != "local" or site != Site(name="local")]
+    return "local" if "local" in declared or not declared else declared[0]
 
 
 def _check(project: Project, added: AddedQuery) -> None:

@@ -72,8 +72,9 @@ def ask_move(path: Path, job: str, site: str) -> int:
 
 
 def _check_site(project: Project, site: str) -> None:
-    if site not in project.sites:
-        raise UserError(f'site "{site}" does not exist', hint=did_you_mean(site, project.sites, "sites"))
+    known = [one.name for one in used_sites(project)]
+    if site not in known:
+        raise UserError(f'site "{site}" does not exist', hint=did_you_mean(site, known, "sites"))
 
 
 def _check_job(project: Project, deployment: Deployment, job: str) -> None:

@@ -17,7 +17,7 @@ n * R^(n-1) ways to, against (8/3 * R)^(n-1) * (3/4)^(n(n-1)/2) here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import exp, log
@@ -71,10 +71,11 @@ def placeable(catalog: Catalog, named: Mapping[str, Named]) -> Placeable:
     return _Builder(catalog, named).placeable()
 
 
-def network_of(catalog: Catalog) -> Network:
-    """Sites and links of the project; where it has no link at all, each site is linked with each other."""
+def network_of(catalog: Catalog, more: Collection[str] = ()) -> Network:
+    """Sites and links of the project; where it has no link at all, each site is linked with each other.
+    `more` are sites that jobs were moved to."""
     linked = {name for link in catalog.links for name in link.between}
-    used = {site.name for site in used_sites(catalog)} | linked
+    used = {site.name for site in used_sites(catalog)} | linked | set(more)
     sites = tuple(name for name in catalog.sites if name in used)
     number = {name: i for i, name in enumerate(sites)}
     if not catalog.links:

@@ -68,7 +68,7 @@ class Up:
     """How servers are started."""
 
     count: int
-    memory: str = "1g"
+    memory: str = "2g"
     cores: int = 1
 
 

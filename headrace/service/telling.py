@@ -15,8 +15,9 @@ def tell(change: Change, deployment: Deployment) -> str:
         return f"{change.query} is not {_DONE[change.kind]} yet"
     if change.kind == "drop":
         return f"{change.query} was dropped; its results stay where they are{_pause(change)}"
-    failed = f"; {change.message}" if change.message else ""
-    return f"{change.query} runs {_where(change, deployment)}, {_valid(change)}{_pause(change)}{failed}"
+    if change.message:
+        return f"{change.query} was added {_where(change, deployment)}, and {change.message}"
+    return f"{change.query} runs {_where(change, deployment)}, {_valid(change)}{_pause(change)}"
 
 
 _DONE = {"add": "added", "drop": "dropped"}

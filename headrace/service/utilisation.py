@@ -149,7 +149,7 @@ class _Hop:
 
 def _hops(project: Project, placed: PlacedPlan) -> Iterator[_Hop]:
     units: list[TreeJob | Job | FederatedJob] = [*placed.trees, *placed.jobs, *placed.federated]
-    bring = Bringer(project, network_of(project))
+    bring = Bringer(project, network_of(project, {unit.site for unit in units}))
     for unit in units:
         for brought in bring.all(_plans(unit), unit.site):
             ends = (project.streams[brought.stream].site, unit.site)

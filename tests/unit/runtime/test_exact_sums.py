@@ -34,7 +34,7 @@ def merged(values: list[float], panes: int) -> tuple[float | None, ...]:
     rows = pa.table({"v": values, "pane": [n % panes for n in range(len(values))]})
     with duckdb.connect() as db:
         db.register("rows", rows)
-        found = []
+        found: list[float | None] = []
         for call in CALLS:
             made = _partials(call, "x")
             inner = ", ".join(f"{text} AS {SQL.name(name)}" for name, text in made.items())

@@ -15,11 +15,12 @@ from headrace.runtime.executor import JobState
 from headrace.runtime.fake import FakeExecutor
 from headrace.runtime.relocate import Entry, Move, Step
 from headrace.runtime.sites import Unit, Ways
-from headrace.service import moving
+from headrace.service import changes, moving
 from headrace.service.fleet import Fleet, Start
 from headrace.service.layout import job_folder, lock_file, state_file
 from headrace.service.moving import ask_move, at_homes, moves_of, settle_open, wait_for_move
 from headrace.service.moving_run import Moving
+from headrace.service.placing_problem import network_of
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import Moves
 from headrace.state.records import DeployedQuery, Deployment, Edits, TreeRecord
@@ -96,6 +97,19 @@ class Sites:
 def test_what_cannot_be_moved_is_refused(project: Project, job: str, site: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         ask_move(project.root, job, site)
+
+
+def test_a_site_that_nobody_declared_is_no_target(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`local` is always in the catalog; a job there would be in the process of the run."""
+    at_east = {name: query.model_copy(update={"site": "east"}) for name, query in project.queries.items()}
+    streams = {name: one.model_copy(update={"site": "east"}) for name, one in project.streams.items()}
+    sites = {**{n: s for n, s in project.sites.items() if n != "local"}, "local": Site(name="local")}
+    other = project.model_copy(update={"queries": at_east, "streams": streams, "sites": sites})
+    monkeypatch.setattr(moving, "open_project", lambda path: other)
+    with pytest.raises(UserError, match='site "local" does not exist'):
+        ask_move(other.root, "a", "local")
+    assert changes._default_site(other) == "east"
+    assert network_of(other, {"local"}).sites == ("east", "west", "south", "local")
 
 
 def test_results_in_memory_are_not_left_behind(project: Project) -> None:

@@ -242,7 +242,12 @@ def test_a_job_that_fails_everywhere_has_failed(world: World) -> None:
 def test_a_failed_job_does_not_come_back_when_its_site_is_lost(world: World) -> None:
     world.executor = FakeExecutor({"a": Script(fail_at=3)})
     answers: list[str] = []
-    world.answer = lambda site: answers.append(site) is None
+
+    def answer(site: str) -> bool:
+        answers.append(site)
+        return True
+
+    world.answer = answer
     world.plot = [
         (lambda: world.round > 5 and world.executor.status("a") is JobState.FAILED, answers.clear),
         (lambda: answers.count("east") > 2, lambda: world.down.add("east")),
@@ -255,7 +260,7 @@ def test_a_failed_job_does_not_come_back_when_its_site_is_lost(world: World) -> 
 
 def test_an_answer_from_before_a_failure_says_nothing_of_it(world: World) -> None:
     world.executor = FailsInTheEast({"a": Script(fail_at=3), "b": Script(fail_at=3)})
-    slow, failed = threading.Event(), []
+    slow, failed = threading.Event(), list[str]()
 
     def answer(site: str) -> bool:
         if site == "east" and not failed:
