@@ -27,7 +27,7 @@ def balance(running: Running) -> str:
         name, fuller = best
         before, after = running.costs[source].cost, running.tried([((name,), target)])
         why = f"{source} is fullest at {before:.0%}, {target} emptiest; the fuller is then at {fuller:.0%}"
-        running.apply((name,), target, before - after[source].cost, why)
+        running.apply((name,), target, before - after.costs[source], why)
 
 
 def _best(running: Running, source: str, target: str) -> tuple[str, float] | None:
@@ -36,7 +36,7 @@ def _best(running: Running, source: str, target: str) -> tuple[str, float] | Non
     found: list[tuple[float, str]] = []
     for name in running.eligible(source):
         after = running.tried([((name,), target)])
-        fuller = max(cost.cost for cost in after.values())
+        fuller = max(after.costs.values())
         if fuller < least:
             found.append((fuller, name))
     found.sort(key=lambda one: one[0])

@@ -52,7 +52,7 @@ def _relieve(running: Running, site: str, worse: Mapping[str, float]) -> None:
         if removes:
             text += f"; {count} {'connection' if count == 1 else 'connections'} fewer"
         cost = running.costs[site].cost
-        running.apply((name,), target, cost - running.tried([((name,), target)])[site].cost, text)
+        running.apply((name,), target, cost - running.tried([((name,), target)]).costs[site], text)
         left -= share
 
 
@@ -79,6 +79,6 @@ def _next(running: Running, site: str, worse: Mapping[str, float], limit: float)
 def _suits(running: Running, name: str, target: str, limit: float) -> bool:
     if not running.model.falls:
         after = running.tried([((name,), target)])
-        if after[target].cost >= limit:
+        if after.costs[target] >= limit:
             return False
     return not running.breaks([((name,), target)])

@@ -118,10 +118,10 @@ def _evacuated(running: Running) -> str:
 def _refuge(running: Running, name: str) -> str | None:
     found = []
     for place, target in enumerate(running.targets):
-        after = running.tried([((name,), target)])
-        top = max(after[site].cost if site in after else running.costs[site].cost for site in running.costs)
+        after = running.tried([((name,), target)]).costs
+        top = max(after[site] if site in after else running.costs[site].cost for site in running.costs)
         removed = running.connections_removed((name,), target)
-        found.append((round(top, 9), -removed, round(after[target].cost, 9), place, target))
+        found.append((round(top, 9), -removed, round(after[target], 9), place, target))
     for *_, target in sorted(found):
         if not running.breaks([((name,), target)]):
             return target

@@ -67,7 +67,7 @@ class Move:
     """Balance, Degradation: by how much the cost of the source falls. Pays: rows within the horizon that will
     not be held up. A site that is gone: rows a second that are worked on again."""
     cost: float
-    """Rows held up by the move: rows a second * (pause + time for the state)."""
+    """Rows held up by the move: rows a second that come to what is moved * (pause + time for the state)."""
     why: str
 
 
@@ -95,6 +95,9 @@ def move_cost(problem: Problem, rules: Rules, operators: tuple[str, ...]) -> flo
         for edge in problem.edges_of[name]
         if edge.reader == name and edge.producer not in inside
     )
+    return rows * move_seconds(problem, rules, operators)
+
+
+def move_seconds(problem: Problem, rules: Rules, operators: tuple[str, ...]) -> float:
     pause = max((rules.pauses.get(name, rules.pause) for name in operators), default=0.0)
-    state = sum(problem.operator[name].state_bytes for name in operators)
-    return rows * (pause + state / rules.state_rate)
+    return pause + sum(problem.operator[name].state_bytes for name in operators) / rules.state_rate

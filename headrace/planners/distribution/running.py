@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
 from headrace.planners.distribution.costs import Costing, CostModel, CostTable, Resource, SiteCost
+from headrace.planners.distribution.pipelines import Pipelines
 from headrace.planners.distribution.problem import Problem
-from headrace.planners.distribution.rules import History, Move, Rules, move_cost
+from headrace.planners.distribution.rules import History, Move, Rules, move_cost, move_seconds
 from headrace.planners.distribution.usage import ROUNDING, is_remote, passed, usage
 
 Change = tuple[Sequence[str], str]
@@ -16,11 +18,12 @@ Change = tuple[Sequence[str], str]
 
 
 class After(NamedTuple):
-    """A site after a change that is only thought of."""
+    """What a change would lead to that is only thought of."""
 
-    cost: float
-    rows: float
-    """Read there a second."""
+    costs: dict[str, float]
+    """Of the sites concerned."""
+    held_up: float
+    """Rows a second, by all pipelines."""
 
 
 class Running:
@@ -38,7 +41,7 @@ class Running:
         for name, site in self.table.items():
             if site in self.on:
                 self.on[site].add(name)
-        self.rows = {site: self._rows(names) for site, names in self.on.items()}
+        self._pipelines = Pipelines(problem, self.table)
         self.moves: list[Move] = []
         self._moved: set[str] = set()
         self._limited = bool(problem.links) or any(
@@ -47,6 +50,46 @@ class Running:
             for limit in (site.memory, site.network, site.connections)
         )
         self._sums = {resource.name: self._summed(resource) for resource in self._costing.resources}
+
+    def trial(self) -> Running:
+        """The same once more, to be changed without consequences."""
+        now = replace(self.problem, table=dict(self.table))
+        return Running(now, self.model, self.rules, self.history, self.now)
+
+    @property
+    def held_up(self) -> float:
+        """Rows a second."""
+        return self._pipelines.held_up(self._levels(), self.rules.full)
+
+    @property
+    def slowest(self) -> list[str]:
+        """The sites that hold pipelines up, the fullest first."""
+        found = self._pipelines.slowest(self._levels(), self.rules.full * (1 + ROUNDING))
+        return sorted(found, key=lambda site: (-self.costs[site].cost, site))
+
+    @property
+    def rows_slowed(self) -> float:
+        """Rows a second of the pipelines that are held up."""
+        return self._pipelines.rows_slowed(self._levels(), self.rules.full)
+
+    def pipeline(self, name: str) -> int:
+        return self._pipelines.of[name]
+
+    def standstill(self, changes: Sequence[Change]) -> float:
+        """Rows that wait while these are moved, all at once."""
+        seconds = {
+            name: move_seconds(self.problem, self.rules, tuple(names))
+            for names, _ in changes
+            for name in names
+        }
+        return self._pipelines.standstill(seconds)
+
+    @property
+    def top(self) -> float:
+        return max(one.cost for one in self.costs.values())
+
+    def _levels(self) -> dict[str, float]:
+        return {site: one.cost for site, one in self.costs.items()}
 
     @property
     def targets(self) -> list[str]:
@@ -85,24 +128,24 @@ class Running:
             near = [other for other in self._neighbours(name) if other in allowed]
             for part in (
                 {name},
-                self._piece(name, allowed),
-                *(self._piece(name, allowed - {o}) for o in near),
+                self.piece(name, allowed),
+                *(self.piece(name, allowed - {o}) for o in near),
             ):
                 if frozenset(part) not in seen:
                     seen.add(frozenset(part))
                     yield tuple(one for one in self.problem.operator if one in part)
 
-    def tried(self, changes: Sequence[Change]) -> dict[str, After]:
-        """The sites concerned, after the changes."""
+    def tried(self, changes: Sequence[Change]) -> After:
         back = {name: self.table[name] for names, _ in changes for name in names}
         sites = [s for s in dict.fromkeys((*back.values(), *(t for _, t in changes))) if s in self.on]
         touched = dict.fromkeys((*back, *(n for name in back for n in self._neighbours(name))))
         before = self._adds(touched, sites)
         self._put(changes)
         after = self._adds(touched, sites)
-        found = {site: self._after(site, before[site], after[site], back) for site in sites}
+        costs = {site: self._cost_after(site, before[site], after[site]) for site in sites}
+        held = self._pipelines.held_up({**self._levels(), **costs}, self.rules.full)
         self._put([((name,), site) for name, site in back.items()])
-        return found
+        return After(costs, held)
 
     def _adds(self, names: Iterable[str], sites: Sequence[str]) -> dict[str, list[float]]:
         """What these operators, and the sites themselves, take at the sites, by resource."""
@@ -117,21 +160,12 @@ class Running:
                     at[i] += self._costing.adds(resource, name, self.table)
         return found
 
-    def _after(
-        self, site: str, before: Sequence[float], after: Sequence[float], moved: Mapping[str, str]
-    ) -> After:
+    def _cost_after(self, site: str, before: Sequence[float], after: Sequence[float]) -> float:
         costing = self._costing
-        cost = max(
+        return max(
             (self._sums[r.name][site] - before[i] + after[i]) / costing.scale(r, site)
             for i, r in enumerate(costing.resources)
         )
-        rows = self.rows[site]
-        for name, source in moved.items():
-            if self.table[name] == site and source != site:
-                rows += self.problem.rows_in[name]
-            elif source == site and self.table[name] != site:
-                rows -= self.problem.rows_in[name]
-        return After(cost, rows)
 
     def _summed(self, resource: Resource) -> dict[str, float]:
         return {site: self._sum(resource, site) for site in self.on}
@@ -139,9 +173,6 @@ class Running:
     def _sum(self, resource: Resource, site: str) -> float:
         adds = sum(self._costing.adds(resource, name, self.table) for name in self.on[site])
         return self._costing.other(resource, site, self.table) + adds
-
-    def _rows(self, names: Iterable[str]) -> float:
-        return sum(self.problem.rows_in[name] for name in names)
 
     def breaks(self, changes: Sequence[Change]) -> str:
         """A limit that the changes pass, or pass further than now; empty: none (line 5 of Algorithm 5)."""
@@ -163,15 +194,18 @@ class Running:
     def apply(self, names: Sequence[str], target: str, gain: float, why: str) -> None:
         source = self.table[names[0]]
         cost = move_cost(self.problem, self.rules, tuple(names))
-        self._put([(names, target)])
-        for site in (source, target):
-            if site in self.on:
-                self.costs[site] = self._costing.site(site, self.on[site], self.table)
-                self.rows[site] = self._rows(self.on[site])
-                for resource in self._costing.resources:
-                    self._sums[resource.name][site] = self._sum(resource, site)
+        self.put([(names, target)])
         self._moved.update(names)
         self.moves.append(Move(tuple(names), source, target, gain, cost, why))
+
+    def put(self, changes: Sequence[Change]) -> None:
+        """Change it, without a word about why."""
+        sites = {self.table[name] for names, _ in changes for name in names} | {t for _, t in changes}
+        self._put(changes)
+        for site in sites & self.on.keys():
+            self.costs[site] = self._costing.site(site, self.on[site], self.table)
+            for resource in self._costing.resources:
+                self._sums[resource.name][site] = self._sum(resource, site)
 
     def connections_removed(self, names: Sequence[str], target: str) -> int:
         """By how many the connections get fewer."""
@@ -187,6 +221,7 @@ class Running:
     def _put(self, changes: Iterable[Change]) -> None:
         for names, target in changes:
             for name in names:
+                self._pipelines.move(name, self.table[name], target)
                 self.on.get(self.table[name], set()).discard(name)
                 self.table[name] = target
                 if target in self.on:
@@ -197,7 +232,7 @@ class Running:
         below = (other for other in self.problem.operator[name].inputs if other in self.problem.operator)
         return list(dict.fromkeys((*below, *self.problem.readers[name])))
 
-    def _piece(self, start: str, allowed: set[str]) -> set[str]:
+    def piece(self, start: str, allowed: set[str]) -> set[str]:
         found, left = {start}, [start]
         while left:
             for other in self._neighbours(left.pop()):
