@@ -45,28 +45,41 @@ def _query(body: str, name: str) -> str:
 
 
 class Feeding:
-    """Files of both streams, written one by one."""
+    """Files of both streams, written one by one. Each part of the test has its share of them, however long it
+    takes: a job without input would have no batch to show."""
+
+    FILES = 60
 
     def __init__(self, root: Path) -> None:
         rng = random.Random(7)
         self.root, self.written = root, 0
-        self.batches = {
-            "readings": kills._batches(rng, 720, "value"),
-            "switches": kills._batches(rng, 120, "command"),
+        whole = {
+            "readings": pa.concat_tables(kills._batches(rng, 720, "value")),
+            "switches": pa.concat_tables(kills._batches(rng, 120, "command")),
         }
+        self.batches = {name: _sliced(table, self.FILES) for name, table in whole.items()}
         for name in self.batches:
             (root / name).mkdir()
-        self.next()
+        self.up_to(2)()
 
-    def next(self, count: int = 1) -> None:
-        for _ in range(count):
-            if self.written < len(self.batches["readings"]):
-                for name, tables in self.batches.items():
-                    write_batches(self.root / name, tables[self.written : self.written + 1], self.written)
-                self.written += 1
+    def up_to(self, most: int, at_once: int = 2) -> Callable[[], None]:
+        """Writes some more, if there are not so many yet."""
+
+        def write() -> None:
+            until = min(most, self.written + at_once)
+            for name, tables in self.batches.items():
+                write_batches(self.root / name, tables[self.written : until], self.written)
+            self.written = max(self.written, until)
+
+        return write
 
     def inputs(self) -> dict[str, pa.Table]:
         return {name: pa.concat_tables(tables) for name, tables in self.batches.items()}
+
+
+def _sliced(table: pa.Table, count: int) -> list[pa.Table]:
+    size = -(-table.num_rows // count)
+    return [table.slice(k * size, size) for k in range(count)]
 
 
 def _command(root: Path, *args: str) -> list[str]:
@@ -98,27 +111,27 @@ def test_moved_and_killed_a_project_gives_what_it_should(root: Path) -> None:
     try:
         _until(root, lambda: kills._commits(root) >= 2)
         mover = subprocess.Popen(_command(root, "move", "joined", "site2", "--json"), stdout=subprocess.PIPE)
-        _until(root, lambda: mover.poll() is not None, feeding.next)
+        _until(root, lambda: mover.poll() is not None, feeding.up_to(20))
         assert json.loads(mover.stdout.read())["state"] == "moved"  # type: ignore[union-attr]
         assert _sites(root)["joined"] == ("site2", "running")
 
         # The run dies; what it had at the servers goes on there, and the next run must end it first.
         run.send_signal(signal.SIGKILL)
         run.wait()
-        feeding.next()
+        feeding.up_to(22)()
         run = _start(root)
         before = kills._commits(root)
-        _until(root, lambda: kills._commits(root) >= before + 2, feeding.next)
+        _until(root, lambda: kills._commits(root) >= before + 2, feeding.up_to(38))
         assert _sites(root)["joined"][0] == "site2"
 
         kill(next(one for one in servers(root / ".headrace" / "sites") if one.name == "site1"))
-        _until(root, lambda: set(_sites(root).values()) == {("site2", "running")}, feeding.next)
+        _until(root, lambda: set(_sites(root).values()) == {("site2", "running")}, feeding.up_to(56))
         run.send_signal(signal.SIGINT)
         assert run.wait(timeout=60) == 0
     finally:
         run.kill()
         run.wait()
-    feeding.next(len(feeding.batches["readings"]))
+    feeding.up_to(feeding.FILES, at_once=feeding.FILES)()
     drained = _start(root, "--drain")
     assert drained.wait(timeout=240) == 0, (root / "run.log").read_text()[-3000:]
     rows, problems = kills._differences(root, feeding.inputs())
