@@ -193,7 +193,8 @@ def test_the_table_and_the_recomputation_agree(seed: int) -> None:
         trees.append((query.id, tree))
         total, added = recompute(problem, trees, distance)
         assert deployed.total_cost() == pytest.approx(total)
-        assert added[-1] == pytest.approx(total - before)
+        # A difference of two large sums is as exact as they are.
+        assert added[-1] == pytest.approx(total - before, abs=1e-12 * (1 + total))
         assert added[-1] == pytest.approx(promised + _edges(problem, query, tree, distance))
 
 
