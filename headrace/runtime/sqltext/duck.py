@@ -126,8 +126,8 @@ class DuckWriter(ExprWriter):
         """A DOUBLE as a whole number of 2^-40 and a rest, which add up to it. Sums of whole numbers are
         exact. The rest is below 2^-40, where the order decides about nothing that is left in a DOUBLE, but
         for what is too large, or no number: that is all rest."""
-        fixed = f"CAST(CASE WHEN abs({value}) < {_LARGE} THEN {value} * {_GRID} ELSE 0 END AS HUGEINT)"
-        return fixed, f"({value} - CAST({fixed} AS DOUBLE) / {_GRID})"
+        fixed = f"CAST(CASE WHEN abs({value}) < {_LARGE} THEN ({value}) * {_GRID} ELSE 0 END AS HUGEINT)"
+        return fixed, f"(({value}) - CAST({fixed} AS DOUBLE) / {_GRID})"
 
     @staticmethod
     def joined_total(fixed: str, rest: str) -> str:
