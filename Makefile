@@ -45,7 +45,7 @@ check: $(VENV)/.kernels
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -m "not spark" -n 2 --dist worksteal --ignore tests/spark --ignore tests/deep
+	$(PY) -m pytest -m "not spark and not soak" -n 2 --dist worksteal --ignore tests/spark --ignore tests/deep
 
 spark: $(VENV)/.kernels
 	$(PY) -m pytest -m spark
@@ -75,6 +75,7 @@ bench-windows: $(VENV)/.kernels $(BENCH)/flink/.ready-$(FLINK)
 # The long runs: random queries against the reference, and kill -9 at random moments.
 soak: $(VENV)/.ready
 	$(PY) -m tests.soak
+	$(PY) -m pytest -m soak tests/spark
 
 # Only when pyproject.toml's dependencies change. No index address may enter the lock.
 lock: $(VENV)/.ready

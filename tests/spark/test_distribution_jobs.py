@@ -18,7 +18,7 @@ from headrace.service.channel_layout import channel_context, enlist_readers, por
 from headrace.service.distribution_feed import Feeder
 from headrace.service.distribution_jobs import Pace, channel_plan, pieces_by_site, project_of, whole_plans
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.soak
 
 
 def test_jobs_of_a_cut_plan_give_its_rows(executor: SparkExecutor, tmp_path: Path) -> None:
