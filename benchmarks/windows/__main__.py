@@ -85,7 +85,7 @@ def better_store(bench: Bench, case: Case, say: Say) -> str:
 def measure(wanted: Options, say: Say) -> tuple[list[Cell], str]:
     """All cells, and plain Spark's state store."""
     places = Places(wanted.cache, Path(find_java(os.environ).home), os.environ)
-    bench = Bench(places, wanted.limit, wanted.memory, wanted.cores, say)
+    bench = Bench(places, wanted.limit, wanted.memory, wanted.cores, say, prefixes=wanted.prefixes)
     first = wanted.workloads[0]
     if Engine.PLAIN in wanted.engines and chosen.TABLE in wanted.parts:
         tried = Case(first, 1, wanted.input(first), wanted.files_per_batch)

@@ -80,6 +80,8 @@ class Bench:
     cores: int
     say: Callable[[str], None]
     store: str = "rocksdb"
+    prefixes: tuple[int, ...] = ()
+    """Files of the two that slow engines are run over; none: chosen by the limit."""
     _paces: dict[tuple[str, str, int, Engine], _Pace] = field(default_factory=dict)
     _checkers: dict[tuple[Path, Case], Checker] = field(default_factory=dict)
 
@@ -98,6 +100,8 @@ class Bench:
         return Cell(case, engine, MEASURED, sample.usage.cpu, sample, shorter)
 
     def _predicted(self, engine: Engine, case: Case) -> Cell:
+        if self.prefixes:
+            return self._from_two(engine, case)
         pace = self._paces.get(_key(engine, case))
         if pace is None:
             first = case.files_per_batch
@@ -128,9 +132,13 @@ class Bench:
         if begin + pace * case.input.events <= self.limit:
             # One short run alone makes an engine with a slow start look slower than it is.
             return self._whole(engine, case, large)
-        startup, grows = through(small, large)
-        note = f"from {small.events:,} and {large.events:,} events"
-        return Cell(case, engine, SCALED, startup + grows * case.input.events, large, small, note)
+        return _scaled(case, engine, small, large)
+
+    def _from_two(self, engine: Engine, case: Case) -> Cell:
+        small, large = (self.run(engine, case, files, limit=self.limit) for files in self.prefixes)
+        return (
+            _ended(case, engine, small) or _ended(case, engine, large) or _scaled(case, engine, small, large)
+        )
 
     def _learn(self, cell: Cell) -> None:
         sample = cell.sample
@@ -190,6 +198,12 @@ def _whole_batches(case: Case, files: int) -> int:
     if files > case.files_per_batch:
         files -= files % case.files_per_batch
     return min(max(files, 1), case.input.files)
+
+
+def _scaled(case: Case, engine: Engine, small: Sample, large: Sample) -> Cell:
+    startup, grows = through(small, large)
+    note = f"from {small.events:,} and {large.events:,} events"
+    return Cell(case, engine, SCALED, startup + grows * case.input.events, large, small, note)
 
 
 def _ended(case: Case, engine: Engine, sample: Sample) -> Cell | None:

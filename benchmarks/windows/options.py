@@ -34,6 +34,8 @@ class Options:
     files: int
     files_per_batch: int
     keys: int | None
+    prefixes: tuple[int, ...]
+    """Files of the two prefixes that slow engines are run over; none: chosen by the limit."""
     limit: float
     memory: str
     cores: int
@@ -68,6 +70,11 @@ def parse(given: Sequence[str] | None) -> Options:
     counts = _names(said.queries)
     if not all(count.isdecimal() and int(count) > 0 for count in counts):
         parser.error("--queries wants whole numbers above 0, with commas between")
+    prefixes = _names(said.prefixes)
+    if prefixes and not (len(prefixes) == 2 and all(one.isdecimal() for one in prefixes)):
+        parser.error("--prefixes wants two numbers of files")
+    if prefixes and not 0 < int(prefixes[0]) < int(prefixes[1]) <= said.files:
+        parser.error(f"--prefixes wants the shorter one first, and there are {said.files} files")
     if not 0 < said.batch <= said.files or said.events < said.files or said.span < said.files:
         parser.error("each file needs an event and a second, each batch a file, and there must be as many")
     return Options(
@@ -80,6 +87,7 @@ def parse(given: Sequence[str] | None) -> Options:
         files=said.files,
         files_per_batch=said.batch,
         keys=said.keys,
+        prefixes=tuple(map(int, prefixes)),
         limit=said.limit,
         memory=said.memory,
         cores=said.cores,
@@ -111,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--span", type=int, default=3600, help="seconds of event time (default %(default)s)")
     add("--files", type=int, default=60, help="files of the input (default %(default)s)")
     add("--batch", type=int, default=6, help="files in a micro-batch (default %(default)s)")
+    add("--prefixes", default="", help="1,4: run slow engines over that many files, and scale")
     add("--keys", type=int, help="keys, instead of the workload's own number (20000: many keys)")
     add("--limit", type=float, default=600, help="seconds for one run; see the table's marks (%(default)s)")
     add("--memory", default="4g", help="heap of a JVM (default %(default)s)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,12 +14,13 @@ from headrace.experiments.admission.plots import draw
 from headrace.experiments.admission.report import markdown, text_tables
 from headrace.experiments.admission.results import Results, read_results
 from headrace.experiments.admission.runs import run_all
-from headrace.experiments.admission.tables import Tables, make_tables
-from headrace.experiments.judged import Bar, Claim, statement
+from headrace.experiments.admission.tables import make_tables
+from headrace.experiments.judged import statement
 from headrace.service.experiment_files import (
     ClockName,
     OnProgress,
     Report,
+    judged_data,
     report_again,
     run_and_report,
     write_report,
@@ -49,20 +49,7 @@ def _write(results: Results, out: Path) -> Report:
     board = Board(results)
     claims = judge(Evidence(board, tables))
     judged = bars(board)
-    data = _data(results, tables, claims, judged)
+    data = judged_data("admission", results.made, claims, judged) | asdict(tables)
     files = write_report(out, data, markdown(results, tables, claims, judged))
     shown = text_tables(tables, claims, judged)
     return Report(shown, statement(claims), data, (*files, *draw(tables, out)))
-
-
-def _data(
-    results: Results, tables: Tables, claims: Sequence[Claim], judged: Sequence[Bar]
-) -> dict[str, object]:
-    return {
-        "experiment": "admission",
-        "made": dict(results.made),
-        "statement": statement(claims),
-        "claims": [asdict(claim) for claim in claims],
-        "bars": [asdict(bar) for bar in judged],
-        **asdict(tables),
-    }

@@ -3,7 +3,6 @@ model with prices from there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,12 +14,13 @@ from headrace.experiments.distribution.plots import draw
 from headrace.experiments.distribution.report import markdown, text_tables
 from headrace.experiments.distribution.results import Results, read_results
 from headrace.experiments.distribution.runs import run_all
-from headrace.experiments.distribution.tables import Tables, make_tables
-from headrace.experiments.judged import Bar, Claim, statement
+from headrace.experiments.distribution.tables import make_tables
+from headrace.experiments.judged import statement
 from headrace.service.experiment_files import (
     ClockName,
     OnProgress,
     Report,
+    judged_data,
     report_again,
     run_and_report,
     write_report,
@@ -82,20 +82,7 @@ def report_from(file: Path, out: Path) -> Report:
 def _write(results: Results, out: Path) -> Report:
     tables = make_tables(results)
     claims, judged = judge(tables), bars(tables)
-    data = _data(results, tables, claims, judged)
+    data = judged_data("distribution", results.made, claims, judged) | asdict(tables)
     files = write_report(out, data, markdown(results, tables, claims, judged))
     shown = text_tables(tables, claims, judged)
     return Report(shown, statement(claims), data, (*files, *draw(tables, out)))
-
-
-def _data(
-    results: Results, tables: Tables, claims: Sequence[Claim], judged: Sequence[Bar]
-) -> dict[str, object]:
-    return {
-        "experiment": "distribution",
-        "made": dict(results.made),
-        "statement": statement(claims),
-        "claims": [asdict(claim) for claim in claims],
-        "bars": [asdict(bar) for bar in judged],
-        **asdict(tables),
-    }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
@@ -14,6 +14,7 @@ from typing import Literal, Protocol, TypeVar
 import psutil
 
 from headrace.errors import UserError
+from headrace.experiments.judged import Bar, Claim, statement
 from headrace.experiments.shown import TextTable
 
 OnProgress = Callable[[int, int], None]
@@ -74,6 +75,19 @@ def write_report(out: Path, data: Mapping[str, object], text: str) -> tuple[Path
     tables.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     report.write_text(text, encoding="utf-8")
     return tables, report
+
+
+def judged_data(
+    experiment: str, made: Mapping[str, str | float], claims: Sequence[Claim], judged: Sequence[Bar]
+) -> dict[str, object]:
+    """What the tables.json of an experiment with claims and bars begins with."""
+    return {
+        "experiment": experiment,
+        "made": dict(made),
+        "statement": statement(claims),
+        "claims": [asdict(claim) for claim in claims],
+        "bars": [asdict(bar) for bar in judged],
+    }
 
 
 def _made_by(command: str, clock: ClockName, seconds: float) -> Made:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from headrace.experiments.judged import Claim, statement
+from headrace.experiments.judged import statement
 from headrace.experiments.placement.bars import bars
 from headrace.experiments.placement.board import Board
 from headrace.experiments.placement.cases import Setting
@@ -16,11 +15,12 @@ from headrace.experiments.placement.plots import draw
 from headrace.experiments.placement.report import markdown, text_tables
 from headrace.experiments.placement.results import Results, read_results
 from headrace.experiments.placement.runs import run_all
-from headrace.experiments.placement.tables import Tables, make_tables
+from headrace.experiments.placement.tables import make_tables
 from headrace.service.experiment_files import (
     ClockName,
     OnProgress,
     Report,
+    judged_data,
     report_again,
     run_and_report,
     write_report,
@@ -47,17 +47,6 @@ def report_from(file: Path, out: Path) -> Report:
 def _write(results: Results, out: Path) -> Report:
     tables = make_tables(results)
     claims = judge(Evidence(Board(results), tables))
-    data = _data(results, tables, claims)
+    data = judged_data("placement", results.made, claims, bars(tables)) | asdict(tables)
     files = write_report(out, data, markdown(results, tables, claims))
     return Report(text_tables(tables, claims), statement(claims), data, (*files, *draw(tables, out)))
-
-
-def _data(results: Results, tables: Tables, claims: Sequence[Claim]) -> dict[str, object]:
-    return {
-        "experiment": "placement",
-        "made": dict(results.made),
-        "statement": statement(claims),
-        "claims": [asdict(claim) for claim in claims],
-        "bars": [asdict(bar) for bar in bars(tables)],
-        **asdict(tables),
-    }

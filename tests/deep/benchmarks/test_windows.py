@@ -103,6 +103,15 @@ def test_a_run_that_is_ended_or_alone_is_a_lower_limit(told: Bench, count: int, 
     assert not cell.wrong
 
 
+def test_prefixes_that_are_named_are_run(told: Bench) -> None:
+    told.prefixes = (1, 2)
+    cell = told.cell(Engine.PLAIN, Case("feature", 20, INPUT))
+    assert (cell.kind, cell.note) == (SCALED, "from 1,000 and 2,000 events")
+    assert cell.cpu == pytest.approx(10 + 2e-3 * 60_000 * 20)
+    told.prefixes = (1, 6)
+    assert told.cell(Engine.PLAIN, Case("feature", 20, INPUT)).kind == AT_LEAST
+
+
 def test_sets_that_flink_refuses_are_not_run(told: Bench) -> None:
     cell = told.cell(Engine.FLINK, Case("coprime", 10, INPUT))
     assert (cell.kind, cell.cpu) == (NOT, None)
@@ -143,7 +152,8 @@ def test_answers(answered: RunSpec, full: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bad_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    for given in (["--workload", "x"], ["--queries", "0"], ["--engines", "x"], ["--batch", "99"]):
+    wrong = (["--workload", "x"], ["--queries", "0"], ["--engines", "x"], ["--batch", "99"])
+    for given in (*wrong, ["--prefixes", "1"], ["--prefixes", "3,2"], ["--prefixes", "1,61"]):
         with pytest.raises(SystemExit) as ended:
             parse(given)
         assert ended.value.code == 2
