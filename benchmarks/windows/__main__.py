@@ -5,22 +5,22 @@ Exit code 1: an answer was wrong. 2: the run could not be made.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.machine import Machine, describe
+from benchmarks.machine import describe
+from benchmarks.windows import kept, plots, tables
 from benchmarks.windows import options as chosen
-from benchmarks.windows import plots, tables
 from benchmarks.windows.cells import Bench, Case, Cell
 from benchmarks.windows.data import Input
 from benchmarks.windows.engines import ROOT, Engine, Places
+from benchmarks.windows.kept import Kept, Made
 from benchmarks.windows.options import Options
 from benchmarks.windows.spec import NONE
 from headrace.errors import HeadraceError
@@ -82,20 +82,38 @@ def better_store(bench: Bench, case: Case, say: Say) -> str:
     return best
 
 
-def measure(wanted: Options, say: Say) -> tuple[list[Cell], str]:
-    """All cells, and plain Spark's state store."""
+def measure(wanted: Options, made: Made, say: Say, keep: Callable[[Kept], None]) -> Kept:
+    """All cells: those of earlier runs that are wanted again, and the others measured, each kept at once."""
     places = Places(wanted.cache, Path(find_java(os.environ).home), os.environ)
     bench = Bench(places, wanted.limit, wanted.memory, wanted.cores, say, prefixes=wanted.prefixes)
+    earlier = [kept.read(path) for path in wanted.earlier]
+    known = {(cell.engine, cell.case): (cell, run.made) for run in earlier for cell in run.cells}
+    every = list(cases(wanted))
     first = wanted.workloads[0]
-    if Engine.PLAIN in wanted.engines and chosen.TABLE in wanted.parts:
+    missing = {engine for engine, case in every if (engine, case) not in known}
+    if Engine.PLAIN in missing and chosen.TABLE in wanted.parts:
         tried = Case(first, 1, wanted.input(first), wanted.files_per_batch)
         bench.store = better_store(bench, tried, say) if wanted.store == "try" else wanted.store
-    return [bench.cell(engine, case) for engine, case in cases(wanted)], bench.store
+        made = replace(made, store=bench.store)
+    found = Kept((made,), ())
+    for engine, case in every:
+        cell, makers = known.get((engine, case), (None, ()))
+        if cell is None:
+            cell = bench.cell(engine, case)
+        else:
+            bench.learn(cell)
+        new = [one for one in makers if one not in found.made]
+        found = Kept((*found.made, *new), (*found.cells, cell))
+        keep(found)
+    return found
 
 
-def document(machine: Machine, cells: Sequence[Cell], command: str, store: str, seconds: float) -> str:
-    lines = [f"`{command}`, {machine.lines()[0]}, {seconds / 60:.0f} minutes.", *machine.lines()[1:]]
-    return "\n\n".join([*lines, f"Plain Spark's state store: {store}.", tables.markdown(cells)])
+def document(found: Kept) -> str:
+    lines = [f"`{one.command}`, {one.machine.lines()[0]}." for one in found.made]
+    lines += found.made[0].machine.lines()[1:]
+    stores = dict.fromkeys(one.store for one in found.made if one.store)
+    lines += [f"Plain Spark's state store: {', '.join(stores)}."] if stores else []
+    return "\n\n".join([*lines, tables.markdown(found.cells)])
 
 
 def publish(text: str, cells: Sequence[Cell]) -> list[Path]:
@@ -112,12 +130,6 @@ def publish(text: str, cells: Sequence[Cell]) -> list[Path]:
     return [PAGE, *made]
 
 
-def write(path: Path, cells: Sequence[Cell], machine: Machine, command: str, store: str) -> None:
-    data = {"command": command, "machine": asdict(machine), "store": store, "cells": tables.as_data(cells)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-
-
 def main(given: Sequence[str] | None = None) -> int:
     wanted = chosen.parse(given)
     command = " ".join(["python -m benchmarks.windows", *(sys.argv[1:] if given is None else given)])
@@ -131,18 +143,17 @@ def main(given: Sequence[str] | None = None) -> int:
 
     # As an exception, so that the engine that runs is ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    path = Path(wanted.json) if wanted.json.endswith(".json") else RESULTS / f"{wanted.json}.json"
     try:
-        cells, store = measure(wanted, say)
+        found = measure(wanted, Made(command, machine), say, lambda cells: kept.write(path, cells))
     except HeadraceError as error:
         print(error.render(), file=sys.stderr)
         return 2
-    text = document(machine, cells, command, store, time.perf_counter() - began)
+    text = document(found)
     print(text)
-    path = Path(wanted.json) if wanted.json.endswith(".json") else RESULTS / f"{wanted.json}.json"
-    write(path, cells, machine, command, store)
-    for made in [path, *(publish(text, cells) if wanted.publish else [])]:
+    for made in [path, *(publish(text, found.cells) if wanted.publish else [])]:
         say(f"wrote {made}")
-    return int(any(cell.wrong for cell in cells))
+    return int(any(cell.wrong for cell in found.cells))
 
 
 if __name__ == "__main__":

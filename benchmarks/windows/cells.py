@@ -81,7 +81,7 @@ class Bench:
     say: Callable[[str], None]
     store: str = "rocksdb"
     prefixes: tuple[int, ...] = ()
-    """Files of the two that slow engines are run over; none: chosen by the limit."""
+    """Files of the two that slow engines are run over first; none: chosen by the limit."""
     _paces: dict[tuple[str, str, int, Engine], _Pace] = field(default_factory=dict)
     _checkers: dict[tuple[Path, Case], Checker] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ class Bench:
             refused = sum(not query.whole for query in case.made)
             return Cell(case, engine, NOT, note=f"refuses {refused} of {case.queries} queries")
         cell = self._predicted(engine, case) if engine in _PREDICTED else self._whole(engine, case)
-        self._learn(cell)
+        self.learn(cell)
         return cell
 
     def _whole(self, engine: Engine, case: Case, shorter: Sample | None = None) -> Cell:
@@ -100,9 +100,9 @@ class Bench:
         return Cell(case, engine, MEASURED, sample.usage.cpu, sample, shorter)
 
     def _predicted(self, engine: Engine, case: Case) -> Cell:
-        if self.prefixes:
-            return self._from_two(engine, case)
         pace = self._paces.get(_key(engine, case))
+        if pace is None and self.prefixes:
+            return self._from_two(engine, case)
         if pace is None:
             first = case.files_per_batch
         else:
@@ -140,7 +140,8 @@ class Bench:
             _ended(case, engine, small) or _ended(case, engine, large) or _scaled(case, engine, small, large)
         )
 
-    def _learn(self, cell: Cell) -> None:
+    def learn(self, cell: Cell) -> None:
+        """From a cell of this run or an earlier one."""
         sample = cell.sample
         if sample is None or sample.problem or cell.cpu is None or cell.kind == AT_LEAST:
             return

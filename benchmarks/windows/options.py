@@ -35,7 +35,7 @@ class Options:
     files_per_batch: int
     keys: int | None
     prefixes: tuple[int, ...]
-    """Files of the two prefixes that slow engines are run over; none: chosen by the limit."""
+    """Files of the two prefixes that slow engines are run over first; none: chosen by the limit."""
     limit: float
     memory: str
     cores: int
@@ -44,6 +44,8 @@ class Options:
     store: str
     json: str
     publish: bool
+    earlier: tuple[Path, ...]
+    """Files of earlier runs, whose cells are not measured again."""
 
     def input(self, workload: str) -> Input:
         return Input(self.events, self.span, self.keys or WORKLOADS[workload].keys, self.files)
@@ -96,6 +98,7 @@ def parse(given: Sequence[str] | None) -> Options:
         store=said.store,
         json=said.json,
         publish=said.publish,
+        earlier=tuple(map(Path, said.earlier)),
     )
 
 
@@ -119,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--span", type=int, default=3600, help="seconds of event time (default %(default)s)")
     add("--files", type=int, default=60, help="files of the input (default %(default)s)")
     add("--batch", type=int, default=6, help="files in a micro-batch (default %(default)s)")
-    add("--prefixes", default="", help="1,4: run slow engines over that many files, and scale")
+    add("--prefixes", default="", help="1,4: run the first set of slow engines over that many files")
     add("--keys", type=int, help="keys, instead of the workload's own number (20000: many keys)")
     add("--limit", type=float, default=600, help="seconds for one run; see the table's marks (%(default)s)")
     add("--memory", default="4g", help="heap of a JVM (default %(default)s)")
@@ -128,5 +131,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--parts", default=",".join(PARTS), help="default %(default)s")
     add("--store", default="try", choices=("try", "rocksdb", "default"), help="state store of plain Spark")
     add("--json", default="windows", help="NAME: benchmarks/results/NAME.json, or a path (%(default)s)")
+    add("--from", dest="earlier", nargs="+", default=[], metavar="FILE", help="take what these --json have")
     add("--publish", action="store_true", help="put the tables and plots into docs/")
     return parser

@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.windows import answers, data
-from benchmarks.windows.cells import AT_LEAST, FORETOLD, MEASURED, NOT, SCALED, Bench, Case
+from benchmarks.machine import describe
+from benchmarks.windows import __main__ as command
+from benchmarks.windows import answers, data, kept
+from benchmarks.windows.cells import AT_LEAST, FORETOLD, MEASURED, NOT, SCALED, Bench, Case, Cell
 from benchmarks.windows.engines import Engine, Places, Sample
 from benchmarks.windows.headrace_trees import project
+from benchmarks.windows.kept import Kept, Made
 from benchmarks.windows.meter import Usage, measure
 from benchmarks.windows.options import parse
 from benchmarks.windows.spec import Report, RunSpec
 from benchmarks.windows.tables import markdown
 from benchmarks.windows.workloads import FUNCTIONS, WORKLOADS
+from headrace.errors import UserError
 from headrace.runtime.duckdb.reference import evaluate
 from headrace.service.members import member_of
 
@@ -108,8 +113,49 @@ def test_prefixes_that_are_named_are_run(told: Bench) -> None:
     cell = told.cell(Engine.PLAIN, Case("feature", 20, INPUT))
     assert (cell.kind, cell.note) == (SCALED, "from 1,000 and 2,000 events")
     assert cell.cpu == pytest.approx(10 + 2e-3 * 60_000 * 20)
-    told.prefixes = (1, 6)
-    assert told.cell(Engine.PLAIN, Case("feature", 20, INPUT)).kind == AT_LEAST
+    assert told.cell(Engine.PLAIN, Case("feature", 200, INPUT)).kind == FORETOLD
+    told.prefixes = (1, 11)
+    assert told.cell(Engine.FLINK, Case("feature", 20, INPUT)).kind == AT_LEAST
+
+
+def test_cells_are_kept_and_taken_again(told: Bench, tmp_path: Path) -> None:
+    found = [told.cell(Engine.PLAIN, Case("feature", count, INPUT)) for count in (1, 10, 200)]
+    found.append(told.cell(Engine.FLINK, Case("coprime", 10, INPUT, stretch=10)))
+    run = Made("a", describe(datetime.now(UTC), {}), "rocksdb")
+    kept.write(tmp_path / "a.json", Kept((run,), tuple(found)))
+    again = kept.read(tmp_path / "a.json")
+    assert again == Kept((run,), tuple(found))
+    other = replace(run, command="b")
+    kept.write(tmp_path / "b.json", Kept((other, run), again.cells[:1]))
+    assert kept.read(tmp_path / "b.json").made == (other, run)
+    (tmp_path / "c.json").write_text("[]")
+    for wrong in ("c.json", "none.json"):
+        with pytest.raises(UserError, match="has no cells"):
+            kept.read(tmp_path / wrong)
+
+
+def test_only_what_earlier_runs_lack_is_measured(
+    told: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "Bench", lambda *_, **__: told)
+    said = ["--workload", "feature", "--engines", "plain,duckdb", "--parts", "table", "--store", "rocksdb"]
+    said += ["--events", "60000", "--span", "600", "--cache", str(tmp_path)]
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    assert command.main([*said, "--queries", "1", "--json", str(first)]) == 0
+    measured: list[tuple[Engine, int]] = []
+    cell = told.cell
+
+    def noted(engine: Engine, case: Case) -> Cell:
+        measured.append((engine, case.queries))
+        assert len(kept.read(second).cells) == 2 + len(measured) - 1
+        return cell(engine, case)
+
+    monkeypatch.setattr(told, "cell", noted)
+    more = ["--queries", "1,10", "--json", str(second), "--from", str(first)]
+    assert command.main([*said, *more]) == 0
+    assert measured == [(Engine.PLAIN, 10), (Engine.DUCKDB, 10)]
+    assert kept.read(second).cells[:2] == kept.read(first).cells
+    assert [len(one.command.split("--from")) for one in kept.read(second).made] == [2, 1]
 
 
 def test_sets_that_flink_refuses_are_not_run(told: Bench) -> None:
