@@ -5,6 +5,9 @@ PY     := $(VENV)/bin/python
 UV     := 0.13.7
 DEMO   := examples/smart-plugs
 
+# Kept whatever the user's settings: without it every worker compiles all of Headrace and its libraries again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test check deep spark bench bench-windows soak lock clean
 .DEFAULT_GOAL := check
 
@@ -45,14 +48,16 @@ check: $(VENV)/.kernels
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(PY) -m pytest -m "not spark and not soak" -n 2 --dist worksteal --ignore tests/spark --ignore tests/deep
+	$(PY) -m pytest -m "not spark and not soak" -n 2 --dist worksteal --ignore tests/spark --ignore tests/deep \
+		--hypothesis-profile light
 
 spark: $(VENV)/.kernels
 	$(PY) -m pytest -m spark
 
-# Searches against oracles: no JVM, a minute.
+# Searches against oracles, and those of `check` with all their examples: no JVM, a minute.
 deep: $(VENV)/.kernels
-	$(PY) -m pytest tests/deep -n 2 --dist worksteal
+	$(PY) -m pytest tests/deep $$(grep -rlE --include='test_*.py' 'tests.searches|from hypothesis' tests/unit) \
+		-n 2 --dist worksteal
 
 test: check deep spark
 

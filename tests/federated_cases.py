@@ -251,3 +251,16 @@ def job_of(
 ) -> FederatedJob:
     members = tuple(FederatedMember(q, plan, engines) for q, (plan, engines) in queries.items())
     return FederatedJob(name, "local", members)
+
+
+S, D = Engine.SPARK, Engine.DUCKDB
+CQ1, CQ3 = plan_of(QUERIES["cq1"]), plan_of(QUERIES["cq3"])
+FILTERS = (S, S, D, D, D)
+"""Of CQ1: the filters on Spark, the rest on DuckDB."""
+BATCHES = sliced(readings(5, 30, rate=8), 3)
+
+
+def assert_answer(driven: Driven, query: str, wanted: pa.Table) -> None:
+    plan = next(m.plan for m in driven.job.members if m.query == query)
+    found = difference(plan, wanted, driven.answers(query))
+    assert wanted.num_rows and not found, found.text()

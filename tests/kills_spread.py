@@ -24,30 +24,24 @@ _JOINED = (
     " AND s.ts BETWEEN r.ts - INTERVAL 2 SECONDS AND r.ts + INTERVAL 3 SECONDS\n"
     "      JOIN meters AS m ON m.plug = s.plug AND m.ts BETWEEN s.ts AND s.ts + INTERVAL 2 SECONDS"
 )
+
+
+def _stream(name: str, site: str, column: str) -> str:
+    return f"""  {name}:
+    columns: {{ts: timestamp, plug: int, {column}}}
+    time: ts
+    watermark: 4 seconds
+    distinct: {{plug: 100}}
+    site: {site}
+    source: {{kind: files, path: {name}, format: parquet, files_per_batch: 1}}"""
+
+
 PROJECT = f"""
 name: kills_spread
 streams:
-  readings:
-    columns: {{ts: timestamp, plug: int, value: double}}
-    time: ts
-    watermark: 4 seconds
-    distinct: {{plug: 100}}
-    site: west
-    source: {{kind: files, path: readings, format: parquet, files_per_batch: 1}}
-  switches:
-    columns: {{ts: timestamp, plug: int, command: string}}
-    time: ts
-    watermark: 4 seconds
-    distinct: {{plug: 100}}
-    site: west
-    source: {{kind: files, path: switches, format: parquet, files_per_batch: 1}}
-  meters:
-    columns: {{ts: timestamp, plug: int, value: double}}
-    time: ts
-    watermark: 4 seconds
-    distinct: {{plug: 100}}
-    site: east
-    source: {{kind: files, path: meters, format: parquet, files_per_batch: 1}}
+{_stream("readings", "west", "value: double")}
+{_stream("switches", "west", "command: string")}
+{_stream("meters", "east", "value: double")}
 sites:
   west: {{endpoint: "local[2]"}}
   east: {{endpoint: "local[2]"}}

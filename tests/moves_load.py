@@ -1,4 +1,5 @@
-"""Jobs with state that are fed while they are moved: a tree of windows, an interval join, windows over joins.
+"""Jobs with state that are fed while they are moved: a tree of windows, an interval join, windows over joins,
+and queries that are split between Spark and DuckDB.
 
 All read one stream of small files that a feeder writes, one after the other, as long as the check goes on. At
 the end each job is drained, and what it gave must be what a batch evaluation of the same files gives.
@@ -16,7 +17,9 @@ import pyarrow.parquet as pq
 
 from headrace.catalog.model import Query, SinkKind
 from headrace.plan import logical as lp
+from headrace.plan.federated import Engine, FederatedJob, FederatedMember, operators
 from headrace.plan.placed import Job, TreeJob, TreeMember, shape_of
+from headrace.rewrite.driver import rewrite
 from headrace.runtime.compare import inexact_columns, multiset_difference
 from headrace.runtime.duckdb.reference import evaluate
 from headrace.runtime.executor import JobContext
@@ -35,7 +38,15 @@ _QUERIES = {
     "WHERE value > 20 GROUP BY window_start, window_end, plug",
     "counts": f"SELECT window_end, count(*) AS n {_HOP.format(15, 60)} GROUP BY window_start, window_end",
 }
-JOBS = ("tree", "join", "window")
+_SPLIT = {
+    "near": "SELECT a.window_start, a.window_end, a.plug, count(*) AS n "
+    "FROM s [RANGE 6 SECONDS SLIDE 2 SECONDS] AS a WHERE a.value > 0.5 * (SELECT max(b.value) "
+    "FROM s [RANGE 6 SECONDS SLIDE 2 SECONDS] AS b WHERE b.plug = a.plug) GROUP BY a.plug",
+    "spread": "SELECT window_start, window_end, plug, stddev(value) AS d, max(value) AS top "
+    "FROM s [RANGE 9 SECONDS SLIDE 3 SECONDS] WHERE value > 10 GROUP BY plug",
+}
+JOBS = ("tree", "join", "window", "split")
+_MEMBERS = {"tree": tuple(_QUERIES), "split": tuple(_SPLIT)}
 _ROWS = 40
 _FILES_PER_BATCH = 4
 """So that a job that has stood still catches up."""
@@ -56,9 +67,20 @@ def _member(name: str, sql: str) -> TreeMember:
     return TreeMember(name, plan, aggregate)
 
 
+def split() -> FederatedJob:
+    """All on DuckDB, but for the filter of one."""
+    members = []
+    for name, sql in _SPLIT.items():
+        plan = rewrite(bind_query(Query(name=name, sql=sql), {"s": STREAM}, {}))
+        engines = (Engine.SPARK if isinstance(node, lp.Filter) else Engine.DUCKDB for node in operators(plan))
+        members.append(FederatedMember(name, plan, tuple(engines)))
+    return FederatedJob("split", "local", tuple(members))
+
+
 def plans() -> dict[str, lp.LogicalPlan]:
     """Of every query, by its name."""
-    return {m.query: m.plan for m in tree().members} | {
+    members: list[TreeMember | FederatedMember] = [*tree().members, *split().members]
+    return {member.query: member.plan for member in members} | {
         "join": SHAPES["join"],
         "window": SHAPES["join_then_window"],
     }
@@ -80,11 +102,14 @@ class Load:
         made: dict[str, Unit] = {}
         for name in jobs:
             plan = plans()
-            job: Job | TreeJob = tree() if name == "tree" else Job(name, name, "local", plan[name])
+            whole: dict[str, TreeJob | FederatedJob] = {"tree": tree(), "split": split()}
+            members = _MEMBERS.get(name, ())
             made[name] = Unit(
-                job,
+                whole[name] if name in whole else Job(name, name, "local", plan[name]),
                 lambda site, name=name: self.context(name, site, drain=drain),  # type: ignore[misc]
-                lambda site: {query: self.context(query, site, drain=drain) for query in _QUERIES},
+                lambda site, members=members: {  # type: ignore[misc]
+                    query: self.context(query, site, drain=drain) for query in members
+                },
                 drain,
             )
         return made
@@ -102,7 +127,7 @@ class Load:
         """What differs from the reference, for each query."""
         files = sorted(self.input.glob("*.parquet"))
         rows = pa.concat_tables([pq.read_table(path) for path in files])
-        names = [q for job in jobs for q in (_QUERIES if job == "tree" else (job,))]
+        names = [query for job in jobs for query in _MEMBERS.get(job, (job,))]
         return [problem for name in names for problem in self._problem(name, rows)]
 
     def _problem(self, query: str, rows: pa.Table) -> list[str]:

@@ -143,6 +143,8 @@ class Site(_Model):
     memory: Size = Field(default=4 << 30, gt=0)
     bandwidth: Size = Field(default=125_000_000, gt=0)
     """Bytes per second in, and the same out."""
+    region: Name = "main"
+    """Sites of one region are managed together: jobs are evened out inside of it first."""
 
 
 class Link(_Model):
@@ -175,6 +177,9 @@ class Query(_Model):
     name: Name
     sql: str
     site: Name = "local"
+    free: bool = False
+    """It names no site, and `planner.distribution` gives it one. `site` is then where it is planned as if
+    all such queries were at one place."""
     sink: Sink = Sink()
     engine: Literal["auto", "spark", "duckdb"] | None = None
     """Who does its operators: the planner chooses (`auto`), or one engine does all. None: it is in a tree
@@ -243,6 +248,8 @@ class PlannerChoices(_Model):
     federation: Literal["off", "auto", "spark", "duckdb"] = "off"
     """What becomes of queries that are in no tree and name no engine: a job on Spark (`off`), a split that
     the planner chooses (`auto`), or all of it on one engine."""
+    distribution: Literal["off", "round_robin", "grouping", "ours"] = "off"
+    """How jobs of queries that name no site are distributed over the sites (off: all are at the first)."""
     placement: Placement = "exact"
     """Who places joins of streams on sites; `headrace solve placement --list` names them."""
     spread: bool = False
@@ -262,3 +269,15 @@ class Project(_Model):
     links: tuple[Link, ...]
     queries: dict[str, Query]
     planner: PlannerChoices = PlannerChoices()
+
+    @property
+    def default_site(self) -> str:
+        """Where streams and queries are that name no site: the first one declared, if `local` is not among
+        them. It is always in the catalog, and last where it was not declared."""
+        local = Site(name="local")
+        declared = [name for name, site in self.sites.items() if site != local]
+        return "local" if "local" in declared or not declared else declared[0]
+
+    @property
+    def distributes(self) -> bool:
+        return self.planner.distribution != "off"

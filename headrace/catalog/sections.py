@@ -46,6 +46,7 @@ class Reader:
         self._document = document
         self._folder = folder
         self._default_site = LOCAL
+        self._distributes = False
 
     def project(self) -> Project:
         """The project; whole only where no problem was found."""
@@ -57,6 +58,7 @@ class Reader:
             self._only(body, TOP_KEYS, ())
         sites = self._sites(body.get("sites"))
         planner = self._valid(PlannerChoices, self._mapping(body.get("planner"), ("planner",)), ("planner",))
+        self._distributes = planner is not None and planner.distribution != "off"
         return Project(
             name=self._project_name(body),
             root=self._folder.resolve(),
@@ -154,6 +156,7 @@ class Reader:
             "name": name,
             "sql": located.sql,
             "site": given.get("site", self._default_site),
+            "free": self._distributes and "site" not in given,
             "sink": {"kind": sink} if isinstance(sink, str) else sink,
             **self._engines(given, trail),
         }

@@ -27,7 +27,7 @@ SOURCES: Mapping[str, type[BaseModel]] = {
     "generator": m.GeneratorSource,
     "rate": m.RateSource,
 }
-_HIDDEN = frozenset({"name", "sql_file", "sql_line", "sql_column", "engines_place", "root"})
+_HIDDEN = frozenset({"name", "sql_file", "sql_line", "sql_column", "engines_place", "root", "free"})
 """Fields that the loader fills; a file cannot give them."""
 
 _EXAMPLES = {

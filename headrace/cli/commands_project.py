@@ -14,6 +14,7 @@ from headrace.cli.network import (
     MapFile,
     Placement,
     network_map,
+    print_distribution,
     print_placement,
     print_spread,
     print_utilisation,
@@ -126,6 +127,8 @@ def plan(
         print_placement(data["placement"], brief=brief)
     if "spread" in data:
         print_spread(data["spread"])
+    if "distribution" in data:
+        print_distribution(data["distribution"])
     for line in prediction_lines(expected["predicted"]):
         out().print(line)
     print_utilisation(expected["utilisation"], brief=brief)

@@ -12,10 +12,12 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from headrace.cli import (
     commands_calibrate,
@@ -107,11 +109,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+@cache
+def _all_commands() -> Callable[..., object]:
+    """All commands with their options. Made once: it takes 25 ms, and who calls `main` may call it often."""
+    return get_command(app)
+
+
 def _guarded(args: list[str]) -> int:
     """The exit code of a command, its errors shown."""
     as_json = "--json" in args
     try:
-        code = app(args, standalone_mode=False, prog_name="headrace")
+        code = _all_commands()(args, standalone_mode=False, prog_name="headrace")
         return code if isinstance(code, int) else 0
     except InternalError as error:
         return _bug(error, as_json=as_json)

@@ -10,6 +10,9 @@ from rich.text import Text
 
 from headrace.cli.render import out, table
 from headrace.errors import UserError
+from headrace.service.distributing_data import DistributionData
+from headrace.service.distributing_data import head_line as distribution_head
+from headrace.service.distributing_data import tables as distribution_tables
 from headrace.service.explain import PlanData
 from headrace.service.network_picture import draw
 from headrace.service.placing_data import PlacementData, head_lines, placement_map, tables
@@ -30,7 +33,9 @@ MapFile = Annotated[
         "--map", metavar="FILE", help="Draw the network: .svg, or .html with the tables. Several sites only."
     ),
 ]
-_NUMBERS = frozenset({"makes", "adds", "there", "back", "of its bandwidth"})
+_NUMBERS = frozenset(
+    {"makes", "adds", "there", "back", "of its bandwidth", "jobs", "connections", "cores", "load"}
+)
 
 
 def network_map(data: PlanData, path: Path) -> str:
@@ -58,6 +63,15 @@ def print_placement(data: PlacementData, *, brief: bool) -> None:
         console.print()
     for note in data["notes"]:
         console.print(note)
+
+
+def print_distribution(data: DistributionData) -> None:
+    console = out()
+    console.print(Text(distribution_head(data), style="bold"))
+    for one in distribution_tables(data):
+        console.print(table(one.columns, one.rows, _NUMBERS))
+    for text in data["beyond"]:
+        console.print(text)
 
 
 def print_spread(data: SpreadData) -> None:

@@ -81,13 +81,12 @@ def _age(seconds: float) -> str:
 
 
 def _job(one: JobData) -> tuple[str, ...]:
-    name = one["job"] if one["kind"] == "job" else f"{one['job']} ({_names(one['queries'])})"
     seen = one["observed"] or ""
     if seen in _ALIVE and not one["current"]:
         seen = f"was {seen}"
     site = one["site"] if one["site"] == one["wanted_site"] else f"{one['site']} -> {one['wanted_site']}"
     return (
-        name,
+        _named(one),
         one["desired"] or "not yet",
         seen,
         site,
@@ -100,6 +99,14 @@ def _job(one: JobData) -> tuple[str, ...]:
         f"{one['late_rows']:,}" if one["late_rows"] else "",
         one["watermark"] or "",
     )
+
+
+def _named(one: JobData) -> str:
+    """With its queries, where it is not known by its only one."""
+    if one["kind"] == "job":
+        return one["job"]
+    made = f"makes {one['makes']} for " if one["makes"] else ""
+    return f"{one['job']} ({made}{_names(one['queries'])})"
 
 
 def _site(one: SiteData) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class FederationCosts:
     spark_join: float
     """Each row of a window, and again for each window it lies in, that a join of windows on Spark takes."""
     duck_filter: float
-    """Each row of the window tables that a filter on DuckDB looks at, in each statement."""
+    """Each row that a filter, or a join with a table, on DuckDB looks at."""
     duck_scan: float
     """Each row of the window tables that an aggregate on DuckDB reads, in each statement."""
     duck_pane: float
@@ -71,22 +71,23 @@ class FederationCosts:
 
 DEFAULTS = FederationCosts(
     spark_filter=5e-8,
-    spark_batch=1.0,
+    spark_batch=0.95,
     spark_row=1e-7,
-    spark_copy=1.3e-6,
-    spark_state=2.9e-5,
-    spark_join=2.2e-6,
+    spark_copy=1e-7,
+    spark_state=4.5e-6,
+    spark_join=5.7e-6,
     duck_filter=1e-9,
-    duck_scan=5e-9,
+    duck_scan=1e-8,
     duck_pane=1e-9,
-    duck_join=3e-9,
-    statement=0.25,
-    transfer_in=2.7e-8,
+    duck_join=1.2e-8,
+    statement=0.24,
+    transfer_in=9e-9,
     transfer_out=1.4e-8,
 )
-"""For a site that was never calibrated: about what a calibration found on the machine this was written on
-(2026-11-16, 2 cores AMD EPYC, others busy on it), where work in DuckDB was too cheap to be told from what a
-statement costs. Elsewhere orders of magnitude, no more."""
+"""For a site that was never calibrated: those that come closest to the CPU seconds of the 60 runs of
+docs/experiments/federation.md that kept up (2 cores AMD EPYC); half of them by 15 %. The runs do not tell
+spark_filter, spark_row, duck_filter, duck_pane and transfer_out from nothing: these are guesses. Elsewhere
+orders of magnitude, no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,9 @@ Work = dict[str, float]
 """How much of each kind of work there is in a second, by the names of FederationCosts."""
 
 
-def filter_work(given: Input, batches: float) -> tuple[Work, Work]:
-    """On Spark, and on DuckDB where the rows of the window tables are looked at once a statement."""
-    held = given.rows * min(batches, given.slides) if given.copies > 1 else given.rate
-    return {"spark_filter": given.rate}, {"duck_filter": held}
+def filter_work(given: Input) -> tuple[Work, Work]:
+    """Once for each row that comes, on either engine: what passes is kept in the window tables."""
+    return {"spark_filter": given.rate}, {"duck_filter": given.rate}
 
 
 def aggregate_work(

@@ -51,6 +51,13 @@ def claims_table(claims: Sequence[Claim]) -> TextTable:
     return TextTable("Claims", columns, rows, statement(claims), left=5)
 
 
+def reasons(claims: Sequence[Claim], note: str = "") -> str:
+    """What was found beside the verdicts, as Markdown; nothing where nothing was."""
+    lines = [f"- **{c.text}** ({c.verdict}). {c.why}" for c in claims if c.why]
+    head = ["### What the runs show beside each claim", "", *([note, ""] if note else [])]
+    return "\n".join([*head, *lines]) if lines else ""
+
+
 def bars_table(bars: Sequence[Bar], last: str, note: str) -> TextTable:
     """`last`: what the number in the last column counts."""
     rows = tuple((b.text, b.wanted, b.here, "yes" if b.met else "no", str(b.seeds)) for b in bars)

@@ -83,7 +83,19 @@ class Progress:
     """Event time in microseconds: the query gives all its windows that start here or later, and none before.
     None: all of them."""
     error: str = ""
+    made: tuple[tuple[str, int, int], ...] = ()
+    """Of a split job, for each node whose rows are counted: query, number of the node in its plan (in the
+    order of `logical.nodes`), and the rows it has given since the job's very first start."""
+    input_before: int = 0
+    """Rows read before this start of the job, as far as is known; the executor itself knows of none."""
+    lost: bool = False
+    """It has failed because its engine, or what that knew of it, is gone: another start may go well."""
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def rows_read(self) -> int:
+        """By all starts."""
+        return self.input_before + self.input_rows
 
 
 class Executor(Protocol):

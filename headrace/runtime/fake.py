@@ -34,6 +34,8 @@ class Script:
     fail_at: int | None = None
     """The batch that fails."""
     reason: str = "told to fail"
+    lost: bool = False
+    """It fails because its engine is gone."""
     refuse: UserError | EngineError | None = None
     """Raised by `start`."""
 
@@ -196,7 +198,7 @@ def _advance(running: _Running) -> Progress:
         return replace(now, state=JobState.FINISHED)
     batch = 0 if now.batch is None else now.batch + 1
     if batch == script.fail_at:
-        return replace(now, state=JobState.FAILED, error=script.reason)
+        return replace(now, state=JobState.FAILED, error=script.reason, lost=script.lost)
     more = running.ports is not None and not all(one.ended() for one in running.ports.inputs.values())
     last = running.drain and batch + 1 >= script.batches and not more
     return replace(

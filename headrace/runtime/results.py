@@ -1,17 +1,12 @@
 """Rows as Arrow tables of a declared schema, and the published results of a file sink read back as such.
 
-Timestamps are naive and hold UTC, in microseconds. A column that is not there is NULL. JSON and CSV carry
-text, so a value is what its declared type makes of the text; a text that the type cannot read is NULL, as
-Spark's readers have it.
+Timestamps are naive and hold UTC, in microseconds. A column that is not there is NULL. Values of JSON and CSV
+are read as Spark reads them (readers.py).
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +15,9 @@ import pyarrow.parquet as pq
 from headrace.catalog.model import SinkKind
 from headrace.errors import UserError
 from headrace.plan.types import DataType, Schema
+from headrace.runtime import readers
 from headrace.runtime.delimited import read_delimited
+from headrace.runtime.readers import Readers, read
 
 ARROW: dict[DataType, pa.DataType] = {
     DataType.BOOLEAN: pa.bool_(),
@@ -32,9 +29,6 @@ ARROW: dict[DataType, pa.DataType] = {
     DataType.DATE: pa.date32(),
     DataType.TIMESTAMP: pa.timestamp("us"),
 }
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LIMITS = {DataType.INT: 2**31, DataType.BIGINT: 2**63}
 
 
 def read_results(folder: Path, kind: SinkKind, schema: Schema) -> pa.Table:
@@ -68,9 +62,9 @@ def read_file(
     """The rows of one file, in the declared schema."""
     match kind:
         case SinkKind.JSON:
-            return from_records(_json_records(path), schema)
+            return from_records(_json_records(path), schema, readers.JSON)
         case SinkKind.CSV:
-            return from_records(_csv_records(path, schema, header, delimiter), schema)
+            return from_records(_csv_records(path, schema, header, delimiter), schema, readers.CSV)
     try:
         return conform(pq.ParquetFile(path).read(), schema)
     except pa.ArrowInvalid as error:
@@ -106,13 +100,15 @@ def _floor_to_micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type=pa.timestamp("us", column.type.tz))
 
 
-def from_records(records: Iterable[dict[str, object]], schema: Schema) -> pa.Table:
-    """Records of JSON values or texts, read by the declared types."""
+def from_records(
+    records: Iterable[dict[str, object]], schema: Schema, readers: Readers = readers.INLINE
+) -> pa.Table:
+    """Records of values or texts, read by the declared types."""
     rows = list(records)
     columns = []
     for column in schema:
-        read = _READERS[column.type]
-        values = [_or_null(read, row.get(column.name)) for row in rows]
+        reader = readers[column.type]
+        values = [read(reader, row.get(column.name)) for row in rows]
         columns.append(pa.array(values, ARROW[column.type]))
     return pa.table(columns, schema=arrow_schema(schema))
 
@@ -123,7 +119,7 @@ def _json_records(path: Path) -> Iterator[dict[str, object]]:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
+                record = readers.json_value(line)
             except ValueError:
                 record = {}
             yield record if isinstance(record, dict) else {}
@@ -136,65 +132,3 @@ def _csv_records(path: Path, schema: Schema, header: bool, delimiter: str) -> It
     for number, record in enumerate(records):
         if not (header and number == 0):
             yield dict(zip(schema.names, record, strict=False))
-
-
-def _or_null(read: Callable[[object], object], value: object) -> object:
-    if value is None:
-        return None
-    try:
-        return read(value)
-    except (ValueError, TypeError, KeyError, OverflowError):
-        return None
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    return {"true": True, "false": False}[str(value).strip().lower()]
-
-
-def _integer(limit: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        if _WHOLE.fullmatch(str(value)) is None:
-            raise ValueError(f"{value} is not a whole number")
-        number = int(str(value))
-        if not -limit <= number < limit:
-            raise ValueError(f"{number} does not fit")
-        return number
-
-    return read
-
-
-def _real(value: object) -> float:
-    if isinstance(value, bool) or "_" in str(value):
-        raise ValueError(f"{value} is not a number")
-    return float(str(value))
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _instant(value: object) -> datetime:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        moment = _EPOCH + timedelta(microseconds=math.floor(value * 1_000_000))
-    else:
-        moment = datetime.fromisoformat(str(value).strip())
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).replace(tzinfo=None)
-
-
-def _day(value: object) -> date:
-    return date.fromisoformat(str(value).strip()[:10])
-
-
-_READERS: dict[DataType, Callable[[object], object]] = {
-    DataType.BOOLEAN: _boolean,
-    DataType.INT: _integer(_LIMITS[DataType.INT]),
-    DataType.BIGINT: _integer(_LIMITS[DataType.BIGINT]),
-    DataType.FLOAT: _real,
-    DataType.DOUBLE: _real,
-    DataType.STRING: _string,
-    DataType.DATE: _day,
-    DataType.TIMESTAMP: _instant,
-}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import InternalError
 from headrace.plan.channels import ChannelJob
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, Executor, JobContext, Progress
 
@@ -21,13 +22,13 @@ _NO_MEMBERS: Mapping[str, JobContext] = {}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A job or a tree, with what it needs at each site."""
+    """A job, a tree or a split job, with what it needs at each site."""
 
-    job: Job | TreeJob | ChannelJob
+    job: Job | TreeJob | FederatedJob | ChannelJob
     context: Callable[[str], JobContext]
     """By site."""
     members: Callable[[str], Mapping[str, JobContext]] = lambda _: _NO_MEMBERS
-    """Of a tree: the context of each query, by site."""
+    """Of a tree or a split job: the context of each query, by site."""
     drain: bool = False
     ports: Callable[[], Ports] | None = None
     """Of a job between channels: these, wherever it runs."""
@@ -85,6 +86,8 @@ class ExecutorSites:
         context = unit.context(site)
         if isinstance(unit.job, TreeJob):
             self._executor.start_tree(unit.job, context, unit.members(site), drain=unit.drain)
+        elif isinstance(unit.job, FederatedJob):
+            self._executor.start_federated(unit.job, context, unit.members(site), drain=unit.drain)
         elif isinstance(unit.job, ChannelJob):
             if unit.ports is None:
                 raise InternalError(f"job {job} is between channels that nobody knows")

@@ -8,7 +8,7 @@ not keep out a query that adds nothing to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.catalog.model import Project, Query
@@ -20,6 +20,7 @@ from headrace.service.deployment import Planner, Situation, reconcile
 from headrace.service.federated_records import live, without
 from headrace.service.keeper import closed_trees
 from headrace.service.layout import state_file
+from headrace.service.moving import at_homes, deployed_jobs, moves_of
 from headrace.service.predict import NEVER
 from headrace.service.spreading import used_sites
 from headrace.service.utilisation import ENGINE, TOLERANCE, Use, uses_of
@@ -67,14 +68,17 @@ def over_lines(project: Project, placed: PlacedPlan) -> list[str]:
     return [f"at the rates of the project file {_need(use)}" for use in over]
 
 
-def _standing(project: Project) -> tuple[Deployment, Edits, frozenset[str]]:
-    """What is deployed and asked for, and the trees that take nobody. No state file is made."""
+def _standing(project: Project) -> tuple[Deployment, Edits, frozenset[str], dict[str, str]]:
+    """What is deployed and asked for, the trees that take nobody, and where moves have left jobs. No state
+    file is made."""
     path = state_file(project)
     if not path.exists():
-        return Deployment(), Edits(), frozenset()
-    with Store(path) as store:
+        return Deployment(), Edits(), frozenset(), {}
+    with Store(path) as store, moves_of(project) as moves:
         deployment = store.deployment()
-        return deployment, store.edits(), closed_trees(store, deployment)
+        jobs = deployed_jobs(deployment)
+        homes = {job: site for job, site in moves.homes().items() if job in jobs}
+        return deployment, store.edits(), closed_trees(store, deployment), homes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class _Asking:
     deployment: Deployment
     edits: Edits
     closed: frozenset[str]
+    homes: Mapping[str, str]
     from_start: bool
 
     def excess(self, query: Query) -> list[Excess]:
@@ -108,8 +113,15 @@ class _Asking:
     def _reconciled(self, project: Project, query: Query | None) -> PlacedPlan:
         edits = self.edits if query is None else _asked(self.edits, query.name, from_start=self.from_start)
         # No folders: a query that was changed is counted as it is now, and not refused here.
-        situation = Situation(project, self.deployment, edits, frozenset(project.queries), closed=self.closed)
-        return reconcile(situation, Planner()).placed
+        situation = Situation(
+            project,
+            self.deployment,
+            edits,
+            frozenset(project.queries),
+            closed=self.closed,
+            homes=self.homes,
+        )
+        return at_homes(reconcile(situation, Planner()).placed, self.homes, project.sites)
 
     # -- in words -----------------------------------------------------------------------------------
 
@@ -157,10 +169,11 @@ class _Asking:
         return sorted((one for one in found if one[1] > use.used * TOLERANCE), key=lambda one: -one[1])
 
     def _elsewhere(self, query: Query) -> list[str]:
-        sites = [site.name for site in used_sites(self.project) if site.name != query.site]
+        others = used_sites(self.project)
+        sites = [site.name for site in others if query.free or site.name != query.site]
         found = []
         for site in sites[:_SITES]:
-            moved = self.excess(query.model_copy(update={"site": site}))
+            moved = self.excess(query.model_copy(update={"site": site, "free": False}))
             found += [] if any(one.use.counts for one in moved) else [site]
         return found[:_NAMED]
 

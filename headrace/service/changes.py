@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.catalog.check import check_project
-from headrace.catalog.model import Project, Query, SinkKind, Site
+from headrace.catalog.model import Project, Query, SinkKind
 from headrace.errors import UserError
 from headrace.ids import did_you_mean, is_name
 from headrace.service.admission import ask
@@ -30,7 +30,15 @@ from headrace.service.folders import check_unused
 from headrace.service.layout import lock_file, query_context, state_file, writes_files
 from headrace.service.moments import Clock, now, timestamp
 from headrace.service.planning import plan_query
-from headrace.service.project import as_added, deployment_of, edits_of, file_project, query_of, with_edits
+from headrace.service.project import (
+    ANYWHERE,
+    as_added,
+    deployment_of,
+    edits_of,
+    file_project,
+    query_of,
+    with_edits,
+)
 from headrace.service.refusals import refuse_results
 from headrace.service.telling import sharers, tell
 from headrace.state.lock import DRAINING, RUNNING, RunLock
@@ -52,7 +60,7 @@ class NewQuery:
     path: str | None = None
     """Where a file sink writes; None: results/<name>."""
     site: str | None = None
-    """None: the default site of the project."""
+    """None: the default site of the project, or the one that `planner.distribution` gives it."""
     from_start: bool = False
     """Read the input from its beginning, rather than join a tree that runs."""
 
@@ -102,7 +110,7 @@ def add_query(
         _check(project, added)
         told = ask(
             project,
-            query_of(added),
+            query_of(added, project),
             from_start=new.from_start,
             movable=new.sql is not None,
             force=force,
@@ -208,7 +216,8 @@ def _added(written: Project, new: NewQuery) -> AddedQuery:
         raise UserError(
             f'query "{new.name}" needs its SQL', hint="Name its file with --sql FILE, or --sql -."
         )
-    return AddedQuery(new.name, new.sql, _sink(new.sink), new.path, new.site or _default_site(written))
+    site = new.site or (ANYWHERE if written.distributes else written.default_site)
+    return AddedQuery(new.name, new.sql, _sink(new.sink), new.path, site)
 
 
 def _sink(kind: str) -> str:
@@ -218,16 +227,9 @@ def _sink(kind: str) -> str:
     return kind
 
 
-def _default_site(project: Project) -> str:
-    """As in the project file: the first one declared, where `local` is not among them. It is always in the
-    catalog, and last where it was not declared."""
-    declared = [name for name, site in project.sites.items() if name != "local" or site != Site(name="local")]
-    return "local" if "local" in declared or not declared else declared[0]
-
-
 def _check(project: Project, added: AddedQuery) -> None:
     """All that can be known before it runs: the name, the site, the folder, the SQL."""
-    query = query_of(added)
+    query = query_of(added, project)
     if query.name in project.queries:
         raise UserError(
             f'query "{query.name}" is there already', hint="Drop it first, or choose another name."

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,14 +85,26 @@ def fed_tree_context(
     return replace(context, streams={**context.streams, **derived})
 
 
-def advance_trees(project: Project, plan: ChannelPlan) -> None:
-    """Tell channels what trees have read. Jobs do it themselves."""
+def advance_trees(project: Project, plan: ChannelPlan, trouble: list[OSError] | None = None) -> None:
+    """Tell channels what trees have read. Jobs do it themselves. What goes wrong at one channel goes to
+    `trouble`, where that is given, and holds up no other."""
     for tree in plan.trees:
         for stream in plan.streams:
             if stream.id in streams_of(tree.shape.rows):
-                channel = channel_of(project, stream)
-                checkpoint = job_folder(project, tree.id) / "checkpoint"
-                advance_by_checkpoint(channel, tree.id, checkpoint)
+                with _kept(trouble):
+                    channel = channel_of(project, stream)
+                    checkpoint = job_folder(project, tree.id) / "checkpoint"
+                    advance_by_checkpoint(channel, tree.id, checkpoint)
+
+
+@contextmanager
+def _kept(trouble: list[OSError] | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if trouble is None:
+            raise
+        trouble.append(error)
 
 
 def ports_of(project: Project, plan: ChannelPlan, job: ChannelJob, limit: Limit | None = None) -> Ports:
@@ -124,16 +137,19 @@ def collect_channels(
     plan: ChannelPlan,
     running: Collection[str] = (),
     before: Mapping[str, int] | None = None,
+    trouble: list[OSError] | None = None,
 ) -> dict[str, int]:
     """Remove what all readers have. Makers that are `running` do it by themselves, and must not be met.
-    Returns, by stream, below which part all are gone, for the next call to know (`before`)."""
+    Returns, by stream, below which part all are gone, for the next call to know (`before`). `trouble` as for
+    `advance_trees`."""
     found = dict(before or {})
     for stream in plan.streams:
         maker = plan.maker(stream.id).id
         if maker not in running:
-            state = job_folder(project, maker)
-            channel, given = channel_of(project, stream), published_files(state)
-            found[stream.id] = collect(channel, state, given, found.get(stream.id, 0))
+            with _kept(trouble):
+                state = job_folder(project, maker)
+                channel, given = channel_of(project, stream), published_files(state)
+                found[stream.id] = collect(channel, state, given, found.get(stream.id, 0))
     return found
 
 

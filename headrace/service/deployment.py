@@ -7,6 +7,7 @@
 - Queries that are spread over sites keep their jobs and channels (service/spread_records.py).
 - A query that a command has added joins a tree that runs, from an instant on. All others that have no place
   are placed among themselves, in new trees and jobs, and read their input from its beginning.
+- What is new and names no site gets one by `planner.distribution` (service/distributing.py), and keeps it.
 
 Nothing is touched here: `reconcile` is a function from what is to what should be.
 """
@@ -14,22 +15,22 @@ Nothing is touched here: `reconcile` is a function from what is to what should b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from headrace.catalog.model import Project, Query
+from headrace.catalog.model import Project
 from headrace.errors import UserError
 from headrace.plan.channels import ChannelPlan, pruned
 from headrace.plan.data import from_data, to_data
 from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, TreeShape
-from headrace.service import binding, cutting, weaving
+from headrace.service.distributing import Deciding, with_sites
 from headrace.service.federated_records import job_of, live, record_of, without
 from headrace.service.fingerprints import changed_parts, query_fingerprint
+from headrace.service.situation import Planner, Situation, Wanted
 from headrace.service.spread_records import (
     NOTHING,
-    Cutter,
     channels_of,
     channels_text,
     gone_makers,
@@ -42,55 +43,11 @@ from headrace.state.records import (
     DeployedQuery,
     Deployment,
     Doomed,
-    Edits,
     FederatedRecord,
     TreeRecord,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Planner:
-    """Who decides, so that tests can."""
-
-    plan_query: Callable[[Project, Query], Job] = binding.plan_query
-    member_of: Callable[[Project, Query], TreeMember | str] = weaving.member_of
-    place: Callable[[Project, Sequence[str], Collection[str]], PlacedPlan] = weaving.place
-    best_tree: Callable[[Project, TreeMember, str, Sequence[TreeJob]], TreeJob | None] = weaving.best_tree
-    spread: Cutter = cutting.spread
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    project: Project
-    """With all edits."""
-    deployment: Deployment
-    edits: Edits
-    names: frozenset[str]
-    """The queries to run."""
-    fresh: frozenset[str] = frozenset()
-    """The ones to start over."""
-    closed: frozenset[str] = frozenset()
-    """Trees whose streams are closed: they have nothing left to give to a new member."""
-    folders: frozenset[str] = frozenset()
-    """The folders that are there for jobs, trees and members."""
-    channels: frozenset[str] = frozenset()
-    """The ones for channels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    deployment: Deployment
-    placed: PlacedPlan
-    """What should run, every query whole."""
-    new: frozenset[str]
-    """Queries that have got a place just now."""
-    applied: dict[int, str | None]
-    """The changes that are in it, and the tree of each."""
-    forget: frozenset[str]
-    """Queries of which nothing observed is to be kept."""
-    notes: tuple[str, ...] = ()
-    channels: ChannelPlan = NOTHING
-    """The jobs and channels of the queries that are spread over sites, also of those that do not run now."""
+__all__ = ["Planner", "Situation", "Wanted", "reconcile", "shape_text"]
 
 
 def reconcile(now: Situation, planner: Planner) -> Wanted:
@@ -116,6 +73,7 @@ class _Reconciling:
     doomed: dict[str, Doomed] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
     channels: ChannelPlan = NOTHING
+    told: list[str] = field(default_factory=list)
 
     @property
     def before(self) -> ChannelPlan:
@@ -134,6 +92,7 @@ class _Reconciling:
             if row.tree is None and row.federated is None:
                 self._keep_job(row)
         self._place_others()
+        self._distribute()
         self._spread()
         return self._result()
 
@@ -169,7 +128,7 @@ class _Reconciling:
         if not kept:
             self._doom(Doomed(record.id))
             return
-        self.trees.append(TreeJob(record.id, self._site(record, kept), shape, kept))
+        self.trees.append(TreeJob(record.id, self._site(record.site, kept), shape, kept))
         names = {member.query for member in kept}
         self.rows += [row for row in stay if row.query in names]
 
@@ -186,10 +145,12 @@ class _Reconciling:
             return None
         return cast(TreeMember, found)
 
-    def _site(self, record: TreeRecord, members: Sequence[TreeMember]) -> str:
-        """Where it ran before, as long as one of the members still wants that."""
-        wanted = [self.now.project.queries[member.query].site for member in members]
-        return record.site if record.site in wanted else wanted[0]
+    def _site(self, site: str, members: Sequence[TreeMember | FederatedMember]) -> str:
+        """Where it ran before, as long as one of the members still wants that, or none names a site."""
+        queries = [self.now.project.queries[member.query] for member in members]
+        named = [query.site for query in queries if not query.free]
+        wanted = named or [*self.now.project.sites]
+        return site if site in wanted else [*named, queries[0].site][0]
 
     def _keep_federated(self, record: FederatedRecord) -> None:
         """A job whose queries are split: members that are gone from the project, or are started over, leave
@@ -203,6 +164,8 @@ class _Reconciling:
             return
         names = {member.query for member in live(job)}
         runs = bool(names & self.now.names)
+        if job.site not in self.now.project.sites:
+            job = replace(job, site=self._site(job.site, live(job)))
         (self.federated if runs else self.idle_federated).append(job)
         self.rows += [row for name, row in rows.items() if name in names and row.federated == record.id]
 
@@ -241,7 +204,8 @@ class _Reconciling:
         if changed:
             self._forget_or_refuse(row, changed)
         else:
-            self.jobs.append(job)
+            free = project.queries[row.query].free and row.site in project.sites
+            self.jobs.append(replace(job, site=row.site) if free and row.site else job)
             self.rows.append(row)
 
     def _forget_or_refuse(self, row: DeployedQuery, changed: list[str]) -> None:
@@ -279,7 +243,7 @@ class _Reconciling:
         able = [tree for tree in self.trees if tree.id not in self.now.closed]
         if isinstance(member, str) or name in self.now.fresh:
             return False
-        tree = self.planner.best_tree(project, member, query.site, able)
+        tree = self.planner.best_tree(project, member, None if query.free else query.site, able)
         if tree is None:
             return False
         self.trees[self.trees.index(tree)] = replace(tree, members=(*tree.members, member))
@@ -301,6 +265,15 @@ class _Reconciling:
             self.federated.append(split)
             for one in split.members:
                 self._deployed(one, None, split.id)
+
+    def _distribute(self) -> None:
+        """Jobs that name no site and have none, or one that is no more, get theirs; the others stay."""
+        now = self.now
+        placed = PlacedPlan(tuple(self.jobs), tuple(self.trees), federated=tuple(self.federated))
+        placed, self.told = Deciding(now.project, now.deployment, now.homes, now.down)(placed)
+        self.jobs, self.trees = list(placed.jobs), list(placed.trees)
+        self.federated = list(placed.federated)
+        self.rows = with_sites(now.project, self.rows, self.jobs)
 
     def _taken(self) -> set[str]:
         now = self.now
@@ -365,7 +338,7 @@ class _Reconciling:
 
     def _notes(self) -> list[str]:
         asked = self._asked()
-        notes = []
+        notes = [*self.told]
         for tree in self.trees:
             others = [m.query for m in tree.members if m.query not in self.now.names and m.query not in asked]
             if others:

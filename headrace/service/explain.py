@@ -12,19 +12,20 @@ from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
 from headrace.plan.shared import SharedPlan, Tree, format_rows, format_shared, format_tree
 from headrace.plan.steps import diff
 from headrace.plan.text import format_aggregate, format_expr, format_plan, plan_lines
-from headrace.service.binding import bind, plan_query
+from headrace.service.binding import bind
+from headrace.service.distributing_data import DistributionData, distribution_data
 from headrace.service.federation_data import FederationData, members_as_jobs, split_of, split_steps
 from headrace.service.layout import results_folder
 from headrace.service.placing import place_joins
 from headrace.service.placing_data import PlacementData, placement_data, query_lines
 from headrace.service.placing_problem import network_of
+from headrace.service.planning import from_nothing
 from headrace.service.project import query_named
 from headrace.service.shared_parts import Parts, parts_of
 from headrace.service.sharing import saving_of, share
 from headrace.service.solve import fraction_text
 from headrace.service.spread_data import SpreadData, spread_data
 from headrace.service.spreading import advice
-from headrace.service.weaving import placed
 
 
 class LineData(TypedDict):
@@ -139,18 +140,20 @@ class PlanData(TypedDict):
     """Where streams are best joined; only where there are several sites and joins."""
     spread: NotRequired[SpreadData]
     """The jobs that this is cut into; only where the project wants it (`planner.spread`)."""
+    distribution: NotRequired[DistributionData]
+    """Which site each job gets, and why; only where the project wants it (`planner.distribution`)."""
 
 
 def explain_query(project: Project, name: str) -> Explanation:
     """One query: as written, as it runs, what it shares, what it reads and where its answer goes."""
     query = query_named(project, name)
     bound = bind(project, query)
-    shared = share(project, skip_wrong=True)
-    everything = placed(project, shared)
+    planned = from_nothing(project, share(project, skip_wrong=True))
+    everything = planned.placed
     return Explanation(
-        **job_data(project, _runs_as(project, everything, name), everything),
+        **job_data(project, _runs_as(everything, name), everything),
         sql=query.sql,
-        sharing=query_sharing(project, shared, everything, name),
+        sharing=query_sharing(project, planned.shared, everything, name),
         before=lines_data(bound),
         before_text=format_plan(bound),
     )
@@ -161,30 +164,29 @@ def explain_placement(project: Project, name: str) -> list[str]:
     query joins streams."""
     if network_of(project).size < 2:
         return []
-    found = place_joins(project, placed(project, share(project, skip_wrong=True)))
+    found = place_joins(project, from_nothing(project, share(project, skip_wrong=True)).placed)
     return [] if found is None else query_lines(placement_data(project, found), name)
 
 
-def _runs_as(project: Project, everything: PlacedPlan, name: str) -> Job:
+def _runs_as(everything: PlacedPlan, name: str) -> Job:
     for tree in everything.trees:
         for member in tree.members:
             if member.query == name:
                 return Job(tree.id, name, tree.site, member.plan)
-    split = (job for job in members_as_jobs(everything) if job.query == name)
-    return next(split, None) or plan_query(project, project.queries[name])
+    return next(job for job in (*members_as_jobs(everything), *everything.jobs) if job.query == name)
 
 
 def explain_plan(project: Project, only: Sequence[str] = (), planner: str | None = None) -> PlanData:
     """The whole plan: the steps that `run` takes from nothing, every tree and job, and, by this placement
     planner, where streams are best joined."""
-    shared = share(project, only)
-    everything = placed(project, shared)
+    planned = from_nothing(project, share(project, only))
+    shared, everything = planned.shared, planned.placed
     data = PlanData(
         project=project.name,
         steps=[
             *map(_tree_step, everything.trees),
             *split_steps(everything),
-            *map(str, diff(PlacedPlan(()), _jobs(everything))),
+            *map(str, diff(PlacedPlan(()), PlacedPlan(everything.jobs))),
         ],
         jobs=[job_data(project, job, everything) for job in (*members_as_jobs(everything), *everything.jobs)],
         sharing=sharing_data(project, shared, everything),
@@ -194,16 +196,14 @@ def explain_plan(project: Project, only: Sequence[str] = (), planner: str | None
         data["placement"] = placement_data(project, found)
     if project.planner.spread:
         data["spread"] = spread_data(project, everything)
+    if planned.distribution is not None:
+        data["distribution"] = distribution_data(project, planned.distribution)
     return data
 
 
 def _tree_step(tree: TreeJob) -> str:
     count = len(tree.members)
     return f"start {tree.id} on {tree.site} for {count} {'query' if count == 1 else 'queries'}"
-
-
-def _jobs(everything: PlacedPlan) -> PlacedPlan:
-    return PlacedPlan(everything.jobs)
 
 
 def sharing_data(project: Project, plan: SharedPlan, everything: PlacedPlan) -> SharingData:

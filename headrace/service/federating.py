@@ -19,7 +19,7 @@ from headrace.plan.logical import LogicalPlan, streams_of
 from headrace.plan.placed import Job
 from headrace.service.calibration_file import federation_costs_of
 from headrace.service.federated_records import federated_id
-from headrace.service.federating_problem import Rates, node_ids, not_federated, problem_of
+from headrace.service.federating_problem import Rates, Seen, node_ids, not_federated, problem_of
 
 if TYPE_CHECKING:
     from headrace.planners.federation.problem import Allowed, Federated
@@ -62,11 +62,14 @@ def choose(
     query: Query,
     plan: LogicalPlan,
     *,
+    site: str | None = None,
     rates: Rates | None = None,
+    seen: Seen | None = None,
     costs: FederationCosts | None = None,
 ) -> Choice | str:
-    """The split of a query that is in no tree, or why it has none. Raises UserError for a list of engines
-    that does not fit the query's operators."""
+    """The split of a query that is in no tree, or why it has none; `site`, `rates` and `seen` take the place
+    of what the project file says or lets expect. Raises UserError for a list of engines that does not fit the
+    query's operators."""
     wanted = asked(project, query)
     reason = not_federated(plan)
     fixed = _fixed(query, plan)
@@ -76,11 +79,12 @@ def choose(
     from headrace.planners.federation.problem import Options
     from headrace.planners.federation.solve import solve
 
-    prices = costs or federation_costs_of(project, query.site)[0]
-    problem = problem_of(project, query.site, plan, prices, rates, fixed)
+    place = site or query.site
+    prices = costs or federation_costs_of(project, place)[0]
+    problem = problem_of(project, place, plan, prices, rates, fixed, seen)
     options = Options(engine=_ALLOWED.get(wanted, "both"), runners=RUNNERS)
     # Part of a deployment: what comes out must not depend on the clock.
-    return Choice(query.name, query.site, plan, wanted, solve(problem, options, lambda: 0.0))
+    return Choice(query.name, place, plan, wanted, solve(problem, options, lambda: 0.0))
 
 
 def _fixed(query: Query, plan: LogicalPlan) -> tuple[Engine, ...] | None:

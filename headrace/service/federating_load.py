@@ -11,18 +11,22 @@ from headrace.planners.federation.recount import Recount
 from headrace.planners.federation.sizes import leaf_sizes, sizes_of
 from headrace.service.calibration_file import federation_costs_of
 from headrace.service.federated_records import live
-from headrace.service.federating_problem import Rates, problem_of
+from headrace.service.federating_problem import Rates, Seen, problem_of
 
 Kinds = dict[str, float]
 """Cores, by what they are spent on: spark, duckdb, statement, transfer."""
 
 
 def split_cost(
-    project: Project, site: str, member: FederatedMember, rates: Rates | None = None
+    project: Project,
+    site: str,
+    member: FederatedMember,
+    rates: Rates | None = None,
+    seen: Seen | None = None,
 ) -> tuple[Split, Plan, tuple[Sizes, ...]]:
     """The costs of the engines that a member has."""
     costs, _ = federation_costs_of(project, site)
-    plan = problem_of(project, site, member.plan, costs, rates)
+    plan = problem_of(project, site, member.plan, costs, rates, seen=seen)
     sizes = sizes_of(plan)
     return Recount(plan, sizes).split(member.engines), plan, sizes
 

@@ -5,7 +5,8 @@ row in three for a comparison, one match in a static table. A join of windows ma
 equal, as if all combinations of keys were equally frequent. Observed rates take the place of declared ones.
 
 What is read twice travels once: where a relation stands a second time in the plan, its rows have no width.
-Only a stream that is filtered twice on DuckDB is charged twice, since one of the two may be on Spark.
+So does a stream below equal filters; they are one to the run time, which does them on Spark if one of them
+is there. Below other filters it is charged to each, since only some of them may be on DuckDB.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from headrace.errors import InternalError
 from headrace.plan import logical as lp
 from headrace.plan.expr import Expr
 from headrace.plan.federated import Engine, operators
+from headrace.plan.federated_parts import widened
 from headrace.plan.functions import MERGEABLE
 from headrace.plan.shared import MICROS
 from headrace.planners.federation.problem import (
@@ -37,18 +39,30 @@ from headrace.planners.federation.problem import (
 from headrace.service.estimates import GUESS, batches_per_second, distinct_of, expected_rate, share, values
 from headrace.service.federating_widths import Path, widths
 
+_LEAST = 1e-6
+"""Of what was let through: where nothing was seen, something may still come."""
 NO_WINDOW = "it has no window, so DuckDB would have nothing to keep"
+TWO_TIMES = "it opens windows on two event times of the same joined rows"
 NO_CHOICE = "it has no operator that could run on DuckDB"
 Rates = Mapping[str, float]
 """Observed rows per second, by stream; those that are not there are as the project says."""
+Seen = Mapping[lp.LogicalPlan, float]
+"""What was observed of relations, in place of estimates: rows per second of rows of streams, rows in a window
+of what has windows."""
 
 
 def not_federated(plan: lp.LogicalPlan) -> str:
     """Why a query has no choice of engine; empty where it has."""
     if not operators(plan):
         return NO_CHOICE
-    windowed = plan.shape is lp.Shape.WINDOWED
-    return "" if windowed else NO_WINDOW
+    if plan.shape is not lp.Shape.WINDOWED:
+        return NO_WINDOW
+    times: dict[lp.LogicalPlan, set[str]] = {}
+    # As the run time sees it: rows that are read with other columns are the same rows.
+    for node in lp.nodes(*widened((plan,))):
+        if isinstance(node, lp.Window):
+            times.setdefault(node.input, set()).add(node.time)
+    return TWO_TIMES if any(len(each) > 1 for each in times.values()) else ""
 
 
 def problem_of(
@@ -58,11 +72,12 @@ def problem_of(
     costs: FederationCosts,
     rates: Rates | None = None,
     engines: tuple[Engine | None, ...] | None = None,
+    seen: Seen | None = None,
 ) -> Plan:
     """The operators of the problem are those of `operators(plan)`, in that order; they are called as in the
     text of the plan. `engines` fixes some."""
     building = _Building(
-        project, costs, rates or {}, batches_per_second(project), widths(plan), node_ids(plan)
+        project, costs, rates or {}, batches_per_second(project), widths(plan), node_ids(plan), seen or {}
     )
     building.visit(plan, None, ())
     fixed = engines or (None,) * len(building.made)
@@ -110,6 +125,7 @@ class _Building:
     batches: float
     widths: Mapping[Path, float]
     ids: Mapping[lp.LogicalPlan, str]
+    seen: Seen
     streams: dict[str, Stream] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -147,7 +163,7 @@ class _Building:
             raise InternalError("federation: rows that are in no window")
         names = lp.streams_of(node)
         # A join of streams is taken to give as many rows as its slowest side, as in predict.py.
-        rate = min(self._rate(name) for name in names)
+        rate = self.seen.get(node) or min(self._rate(name) for name in names)
         name = " x ".join(names)
         self.streams[name] = Stream(name, rate)
         self.specs.append(spec)
@@ -171,24 +187,31 @@ class _Building:
     # -- operators ----------------------------------------------------------------------------------
 
     def _filter(self, node: lp.Filter, below: _Relation, path: Path) -> _Relation:
-        self._charged(node.input, below, (*path, 0))
-        passed = below.share(node.predicate)
-        unit = cost.unit(cost.filter_work(below.given, self.batches), below.given, self.costs)
+        unit = self._row_by_row(node, below, (*path, 0))
+        passed = min(1.0, self._passed(node, below, below.share(node.predicate)))
         given = replace(below.given, rate=below.given.rate * passed, rows=below.given.rows * passed)
         one = Operator("", Kind.SELECT, (below.name,), selectivity=passed)
         return self._add(one, node, path, (unit,), given, below.distinct)
 
-    def _charged(self, node: lp.LogicalPlan, below: _Relation, path: Path) -> None:
-        """A stream right below a filter: see the docstring of the module."""
+    def _passed(self, node: lp.LogicalPlan, below: _Relation, guess: float) -> float:
+        """The share of rows that an operator lets through: as seen, or as guessed."""
+        came = below.given.rate if node.shape is lp.Shape.STREAM else below.given.rows
+        return max(self.seen[node] / came, _LEAST) if node in self.seen and came else guess
+
+    def _row_by_row(self, node: lp.Filter | lp.TableJoin, below: _Relation, path: Path) -> cost.Unit:
+        """What it costs; and a stream right below is charged to it: see the docstring of the module."""
+        unit = cost.unit(cost.filter_work(below.given), below.given, self.costs)
+        if node in self.travelling and node.shape is lp.Shape.STREAM:
+            return replace(unit, spark=0.0)
         for number, window in enumerate(self.windows):
             if window.name == below.name and not window.width:
-                self.windows[number] = replace(window, width=self._width(node, path, once=False))
+                self.windows[number] = replace(window, width=self._width(node.input, path, once=False))
+        return unit
 
     def _table_join(self, node: lp.TableJoin, below: _Relation, path: Path) -> _Relation:
-        self._charged(node.input, below, (*path, 0))
+        work = self._row_by_row(node, below, (*path, 0))
         table = self._table(node)
-        passed = 1.0 if node.outer else below.share(node.residual)
-        work = cost.unit(cost.filter_work(below.given, self.batches), below.given, self.costs)
+        passed = self._passed(node, below, 1.0 if node.outer else below.share(node.residual))
         known = {name: _of_table(self.project, name) for name in node.table.schema.names}
         one = Operator(
             "", Kind.JOIN, (below.name, table.name), left=passed / table.rows, right=passed / table.rows
@@ -205,6 +228,8 @@ class _Building:
     def _aggregate(self, node: lp.Aggregate, below: _Relation, path: Path) -> _Relation:
         groups = max(1.0, prod(below.values(key) for _, key in node.keys))
         found = max(1.0, seen(groups, below.given.rows)) if below.given.rows else 1.0
+        if node in self.seen:
+            found = groups = max(1.0, self.seen[node])
         mergeable = all(call.function in MERGEABLE for _, call in node.aggregates)
         work = cost.aggregate_work(below.given, groups, self.batches, mergeable=mergeable)
         slides = below.given.slides
@@ -218,11 +243,14 @@ class _Building:
         both = _Relation("", left.given, distinct)
         keys = prod(max(left.values(mine), right.values(theirs)) for mine, theirs in node.on)
         passed = both.share(node.residual) / max(1.0, keys)
+        pairs = left.given.rows * right.given.rows
+        if node in self.seen and pairs:
+            passed = self.seen[node] / pairs
         sides = [left.given, right.given]
         units = tuple(cost.unit(cost.join_work(one, self.batches), one, self.costs) for one in sides)
         rate = passed * (left.given.rate * right.given.rows + right.given.rate * left.given.rows)
         slides = max(one.slides for one in sides)
-        rows = passed * left.given.rows * right.given.rows
+        rows = passed * pairs
         # Results of both sides come together, once a slide: Eq. 2 would count each pair twice.
         known = slides * rows if all(one.copies <= 1 for one in sides) else None
         given = Input(rate if known is None else known, rows, slides)

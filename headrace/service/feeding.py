@@ -75,17 +75,13 @@ class Feeding:
 
     def tidy(self) -> None:
         """Remove what all have read. What cannot be removed, on a full disk or without the right to, is only
-        in the way: no job needs to end for it."""
-        try:
-            advance_trees(self.project(), self._plan)
-            running = self.fleet.alive()
-            self._gone = collect_channels(self.project(), self._plan, running, self._gone)
-        except OSError as error:
-            if not self._untidy:
-                self.note(f"what was read cannot be removed from channels, and is tried again: {error}")
-            self._untidy = True
-        else:
-            self._untidy = False
+        in the way: no job needs to end for it, and no other channel waits for it."""
+        trouble: list[OSError] = []
+        advance_trees(self.project(), self._plan, trouble)
+        self._gone = collect_channels(self.project(), self._plan, self.fleet.alive(), self._gone, trouble)
+        if trouble and not self._untidy:
+            self.note(f"what was read cannot be removed from channels, and is tried again: {trouble[0]}")
+        self._untidy = bool(trouble)
 
     def failures(self) -> list[tuple[str, str]]:
         """Makers that have failed, and why: the answers of their readers are not whole, also of those that

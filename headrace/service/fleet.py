@@ -24,7 +24,7 @@ from headrace.service.channel_layout import channel_context, enlist_readers, fed
 from headrace.service.federated_records import giving, live
 from headrace.service.fingerprints import query_fingerprint
 from headrace.service.folders import make_folders
-from headrace.service.layout import gone_context, query_context, tree_context, writes_files
+from headrace.service.layout import gone_context, job_folder, query_context, tree_context, writes_files
 from headrace.service.moments import Clock, timestamp
 from headrace.service.spread_records import NOTHING, Spread
 from headrace.state.store import Desired, Seen, Store
@@ -96,6 +96,10 @@ class Fleet:
         self.silent: set[str] = set()
         """Units of which only their site was wrong: it did not answer."""
         self._left: set[str] = set()
+        self._before: dict[str, int] = {}
+        """By unit: rows read before its latest start."""
+        self._read: dict[str, int] = {}
+        """By unit: rows read in all, as far as was seen."""
 
     def feed(self, project: Project, spread: Spread) -> None:
         """What of the units is spread, before any of them is started: nothing is removed from a channel that
@@ -124,6 +128,7 @@ class Fleet:
         self._left -= set(queries(unit))
         self.silent.discard(unit.id)
         self.given_up.discard(unit.id)
+        self._before[unit.id] = self._read.setdefault(unit.id, self._stored(project, unit))
         self._want(project, unit)
         self._note_all(unit, Progress(unit.id, JobState.STARTING))
         self._on_start()
@@ -194,18 +199,33 @@ class Fleet:
 
     def _look(self, unit_id: str) -> list[Progress]:
         """The progress of each query of a unit."""
-        progress = self._executor.progress(unit_id)
+        progress = self._counted(unit_id, self._executor.progress(unit_id))
         self.states[unit_id] = progress
         unit = self.units[unit_id]
         if isinstance(unit, Job | ChannelJob):
             return [progress] if queries(unit) else []
-        return [self._executor.progress(name) for name in self._shown(unit)]
+        return [self._counted(unit_id, self._executor.progress(name)) for name in self._shown(unit)]
+
+    def _counted(self, unit_id: str, progress: Progress) -> Progress:
+        """With the rows of earlier starts, so that what is shown never goes back, and a job that goes on is
+        as far as it is; also where an engine that is gone tells nothing any more."""
+        read = max(self._read.get(unit_id, 0), self._before.get(unit_id, 0) + progress.input_rows)
+        self._read[unit_id] = read
+        return replace(progress, input_before=read - progress.input_rows)
+
+    def _stored(self, project: Project, unit: Unit) -> int:
+        """What an earlier run has seen of it; of a new unit nothing, whoever has answered its queries."""
+        if not job_folder(project, unit.id).exists():
+            return 0
+        records = [self._store.get(name) for name in queries(unit)]
+        return max((record.input_rows for record in records if record is not None), default=0)
 
     def _shown(self, unit: TreeJob | FederatedJob) -> list[str]:
         """The queries that are seen as they are in this unit."""
         return [name for name in queries(unit) if self.unit_of(name) == unit]
 
     def _note_all(self, unit: Unit, progress: Progress) -> None:
+        progress = self._counted(unit.id, progress)
         self.states[unit.id] = progress
         names = self._shown(unit) if isinstance(unit, FederatedJob) else queries(unit)
         self._note([replace(progress, job=name) for name in names])
@@ -258,8 +278,8 @@ class Fleet:
     def forget(self, unit_id: str) -> None:
         """A unit that is no more."""
         self.given_up.discard(unit_id)
-        self.units.pop(unit_id, None)
-        self.states.pop(unit_id, None)
+        for known in (self.units, self.states, self._before, self._read):
+            known.pop(unit_id, None)
         if unit_id in self.waiting:
             self.waiting.remove(unit_id)
 
@@ -299,7 +319,7 @@ def _seen(progress: Progress) -> Seen:
         progress.job,
         progress.state,
         progress.batch,
-        progress.input_rows,
+        progress.rows_read,
         progress.output_rows,
         progress.late_rows,
         progress.watermark,

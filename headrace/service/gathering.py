@@ -200,8 +200,6 @@ def _width(plan: LogicalPlan) -> float:
 
 def _bound(project: Project, unit: Unit) -> str:
     """As `headrace move` has it (moving.py)."""
-    if isinstance(unit, FederatedJob):
-        return "it is split between Spark and DuckDB"
     here = [project.queries[name] for name in queries(unit) if name in project.queries]
     volatile = [query.name for query in here if query.sink.kind is SinkKind.MEMORY]
     return f"{volatile[0]} keeps its results in memory" if volatile else ""

@@ -105,17 +105,24 @@ class Keeper:
             closed_trees(self._store, self.deployment),
             self._folders(),
             self._channels(),
+            self._homes(),
         )
         return self._placed(reconcile(situation, self._planner))
 
     def _placed(self, wanted: Wanted) -> Wanted:
         """Every job where it lives."""
-        homes, project = self._lives.homes(), self.project
+        homes, project = self._homes(), self.project
         return replace(
             wanted,
             placed=at_homes(wanted.placed, homes, project.sites),
             channels=at_their_sites(wanted.channels, homes, project),
         )
+
+    def _homes(self) -> dict[str, str]:
+        """Of what is deployed: a query that comes again under an old name starts where it is asked to, also
+        if a kill has kept its home from being forgotten."""
+        jobs = deployed_jobs(self.deployment)
+        return {job: site for job, site in self._lives.homes().items() if job in jobs}
 
     def _folders(self) -> frozenset[str]:
         return _names_in(jobs_folder(self.project))
@@ -164,9 +171,11 @@ class Keeper:
 
     # -- while a run goes on ------------------------------------------------------------------------
 
-    def take(self, running: Iterable[str], closed: Collection[str]) -> Wanted | None:
+    def take(
+        self, running: Iterable[str], closed: Collection[str], down: Collection[str] = ()
+    ) -> Wanted | None:
         """Plan and write down the changes that commands have asked for; None: there are none, or they were
-        refused, or they changed meanwhile and are taken next time."""
+        refused, or they changed meanwhile and are taken next time. `down` are sites that do not answer."""
         edits = self._without_bad(self._store.edits())
         if not edits.pending:
             return None
@@ -180,6 +189,8 @@ class Keeper:
             closed=frozenset(closed),
             folders=self._folders(),
             channels=self._channels(),
+            homes=self._homes(),
+            down=frozenset(down),
         )
         before, self.project = self.project, project
         try:
@@ -206,7 +217,7 @@ class Keeper:
         return self._store.edits() if bad else edits
 
     def _wrong(self, change: Change, edits: Edits) -> str:
-        query = next(query_of(added) for added in edits.added if added.name == change.query)
+        query = next(query_of(added, self.project) for added in edits.added if added.name == change.query)
         project = with_edits(self.project, edits)
         try:
             plan = self._planner.plan_query(project, query).plan

@@ -27,6 +27,7 @@ from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Progress
 from headrace.runtime.relocate import Outcome, Relocator
 from headrace.runtime.sites import Ways
+from headrace.service.federated_records import job_of, live
 from headrace.service.layout import job_folder, lock_file, own_folder, state_file
 from headrace.service.moments import now, timestamp
 from headrace.service.project import deployment_of, open_project
@@ -34,7 +35,7 @@ from headrace.service.spread_records import channels_of
 from headrace.service.spreading import used_sites
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import MoveRecord, Moves
-from headrace.state.records import Deployment, TreeRecord
+from headrace.state.records import Deployment, FederatedRecord, TreeRecord
 
 if TYPE_CHECKING:
     from headrace.runtime.spark.sites import SitesExecutor, SparkFence
@@ -82,18 +83,15 @@ def _check_job(project: Project, deployment: Deployment, job: str) -> None:
     trees = {tree.id for tree in deployment.trees}
     makers = {one.id for one in channels_of(deployment).makers}
     row = deployment.place(job)
-    if any(one.id == job for one in deployment.federated) or (row is not None and row.federated):
-        raise NotSupported(f"{job} is split between Spark and DuckDB, and cannot be moved yet")
-    if row is not None and row.tree is not None:
-        others = [one.query for one in deployment.members(row.tree) if one.query != job]
-        raise UserError(
-            f"{job} is answered by {row.tree}" + (f", with {', '.join(others)}" if others else ""),
-            hint=f"Move the tree: headrace move {row.tree} SITE",
-        )
-    if row is None and job not in trees | makers:
-        known = [*trees, *makers, *(one.query for one in deployment.queries if one.tree is None)]
+    split = {one.id: [m.query for m in live(job_of(one))] for one in deployment.federated}
+    unit = None if row is None else row.tree or row.federated
+    if unit is not None:
+        _refuse_member(job, unit, split.get(unit) or [one.query for one in deployment.members(unit)])
+    if row is None and job not in trees | makers | set(split):
+        alone = [one.query for one in deployment.queries if one.tree is None and one.federated is None]
+        known = [*trees, *makers, *split, *alone]
         raise UserError(f'no job "{job}" is deployed', hint=did_you_mean(job, known, "jobs"))
-    members = [one.query for one in deployment.members(job)] if job in trees else [job]
+    members = [one.query for one in deployment.members(job)] if job in trees else split.get(job, [job])
     kept = {name: project.queries[name].sink.kind for name in members if name in project.queries}
     volatile = [name for name, kind in kept.items() if kind is SinkKind.MEMORY]
     if volatile:
@@ -103,16 +101,27 @@ def _check_job(project: Project, deployment: Deployment, job: str) -> None:
         )
 
 
+def _refuse_member(query: str, unit: str, members: Sequence[str]) -> None:
+    others = [name for name in members if name != query]
+    raise UserError(
+        f"{query} is answered by {unit}" + (f", with {', '.join(others)}" if others else ""),
+        hint=f"Move what answers it: headrace move {unit} SITE",
+    )
+
+
 def site_of(project: Project, deployment: Deployment, homes: Mapping[str, str], job: str) -> str:
-    """Where a job lives: where a move has left it, where its tree or what it makes for others is, or where
-    its query wants it."""
+    """Where a job lives: where a move has left it, where its tree, its split job or what it makes for others
+    is, where `planner.distribution` has put it, or where its query wants it."""
     if job in homes and homes[job] in project.sites:
         return homes[job]
-    made: list[TreeRecord | ChannelJob] = [*deployment.trees, *channels_of(deployment).makers]
+    made: list[TreeRecord | FederatedRecord | ChannelJob] = [*deployment.trees, *deployment.federated]
+    made += channels_of(deployment).makers
     found = next((one.site for one in made if one.id == job), None)
     if found is None and job not in project.queries:
         raise UserError(f"{job} is no longer in the project file", hint="Put it back, or drop it.")
-    return project.queries[job].site if found is None else found
+    row = deployment.place(job)
+    given = None if row is None else row.site
+    return found or given or project.queries[job].site
 
 
 def at_homes(placed: PlacedPlan, homes: Mapping[str, str], sites: Mapping[str, object]) -> PlacedPlan:
@@ -125,6 +134,7 @@ def at_homes(placed: PlacedPlan, homes: Mapping[str, str], sites: Mapping[str, o
         placed,
         jobs=tuple(replace(job, site=home(job.id, job.site)) for job in placed.jobs),
         trees=tuple(replace(tree, site=home(tree.id, tree.site)) for tree in placed.trees),
+        federated=tuple(replace(job, site=home(job.id, job.site)) for job in placed.federated),
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace.catalog.model import Project
-from headrace.errors import EngineError, HeadraceError, NotSupported, UserError
+from headrace.errors import EngineError, HeadraceError, UserError
 from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
@@ -26,11 +26,11 @@ from headrace.runtime.relocate import Move, Outcome, Relocator
 from headrace.runtime.sites import Unit, Ways
 from headrace.service.channel_layout import channel_context, fed_tree_context, ports_of
 from headrace.service.fleet import Fleet, queries
-from headrace.service.layout import job_folder, query_context
+from headrace.service.layout import gone_context, job_folder, query_context, tree_context
 from headrace.service.spread_records import NOTHING
 from headrace.state.moves import MoveRecord, Moves
 
-Movable = Job | TreeJob | ChannelJob
+Movable = Job | TreeJob | FederatedJob | ChannelJob
 
 _AT_ONCE = 2
 """Preparing takes the target's cores; more at once would disturb those who run there."""
@@ -86,8 +86,6 @@ class FleetSites:
         unit = self.fleet.units.get(job)
         if unit is None:
             raise EngineError(f"{job} is not running here any more")
-        if isinstance(unit, FederatedJob):
-            raise NotSupported(f"{job} is split between engines, and cannot be moved yet")
         return unit
 
 
@@ -100,10 +98,16 @@ def movable(project: Project, unit: Movable, channels: ChannelPlan = NOTHING) ->
             return fed_tree_context(project, channels, replace(unit, site=site))
         if isinstance(unit, ChannelJob):
             return channel_context(project, channels, replace(unit, site=site))
+        if isinstance(unit, FederatedJob):
+            return tree_context(project, replace(unit, site=site))
         return query_context(project, unit.query, site)
 
     def members(site: str) -> dict[str, JobContext]:
-        return {name: query_context(project, name, site) for name in queries(unit)}
+        here = {name: query_context(project, name, site) for name in queries(unit)}
+        if isinstance(unit, FederatedJob):
+            left = [member.query for member in unit.members if member.query not in here]
+            here |= {name: gone_context(project, replace(unit, site=site), name) for name in left}
+        return here
 
     ports = (lambda: ports_of(project, channels, unit)) if isinstance(unit, ChannelJob) else None
     return Unit(unit, context, members, ports=ports)
@@ -224,7 +228,7 @@ class Moving:
         self._waits.pop(site, None)
         found: list[Outcome] = []
         for unit in lost:
-            target = min(others, key=lambda name: sum(one.site == name for one in self.units()))
+            target = min(others, key=lambda name: self._distance(site, name))
             record = self._ask(unit, target)
             if record is not None:
                 found += self._lead(record, unit) if unit.id in self.fleet.waiting else self._carry(record)
@@ -245,6 +249,11 @@ class Moving:
         """Sites that can take the jobs of this one."""
         found = [one for one in self.ways.others("") if one != site and self.ways.answers(one)]
         return [one for one in found if not self.ways.last_resort(one)] or found
+
+    def _distance(self, site: str, other: str) -> tuple[bool, int]:
+        """What makes a site the better one to take a job of another: the same region, then fewer jobs."""
+        sites = self.project().sites
+        return sites[site].region != sites[other].region, sum(one.site == other for one in self.units())
 
     def _is_lost(self, unit: Movable) -> bool:
         """It should run, and no move of it is open: that would take it away, too."""
@@ -272,7 +281,7 @@ class Moving:
 
     def units(self) -> list[Movable]:
         """What can be moved."""
-        return [unit for unit in self.fleet.units.values() if not isinstance(unit, FederatedJob)]
+        return list(self.fleet.units.values())
 
     def queries(self, unit: Movable) -> tuple[str, ...]:
         """What it is known by where something is said of queries: its own, or itself."""

@@ -79,7 +79,8 @@ def place_joins(project: Project, everything: PlacedPlan, planner: str | None = 
     parts, reasons = _parts(project, network, everything)
     if not parts:
         return None
-    found = placeable(project, name_all({n: (project.queries[n].site, part) for n, part in parts.items()}))
+    sites = {job.query: job.site for job in everything.jobs}
+    found = placeable(project, name_all({name: (sites[name], part) for name, part in parts.items()}))
     # Imported late, here and below: the libraries take half a second, and most commands need none of them.
     from headrace.planners.placement.solve import solve
 
@@ -119,13 +120,13 @@ def _parts(
     parts: dict[str, JoinPart] = {}
     reasons = {member.query: ONE_STREAM for tree in everything.trees for member in tree.members}
     reasons |= {member.query: SPLIT for job in everything.federated for member in job.members}
-    for name, plan in ((job.query, job.plan) for job in everything.jobs):
-        part = join_part(plan)
-        lost = part if isinstance(part, str) else _unreached(project, prepared, name, part)
+    for job in everything.jobs:
+        part = join_part(job.plan)
+        lost = part if isinstance(part, str) else _unreached(project, prepared, job.site, part)
         if isinstance(part, JoinPart) and not lost:
-            parts[name] = part
+            parts[job.query] = part
         else:
-            reasons[name] = str(lost)
+            reasons[job.query] = str(lost)
     return parts, reasons
 
 
@@ -135,8 +136,8 @@ def _prepared(network: Network) -> Prepared:
     return prepare(network)
 
 
-def _unreached(project: Project, prepared: Prepared, query: str, part: JoinPart) -> str:
-    at, sink = prepared.network.position, project.queries[query].site
+def _unreached(project: Project, prepared: Prepared, sink: str, part: JoinPart) -> str:
+    at = prepared.network.position
     for leaf in part.leaves:
         stream = project.streams[scan_of(leaf).stream]
         if prepared.distance(at[stream.site], at[sink]) == float("inf"):

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from headrace.catalog.model import Project
 from headrace.plan.placed import PlacedPlan
+from headrace.plan.shared import SharedPlan
 from headrace.service.binding import bind, for_each, plan_query
+from headrace.service.distributing import Distribution, at_sites, distribute
 from headrace.service.placing import place_joins
 from headrace.service.project import selected
-from headrace.service.weaving import place
+from headrace.service.sharing import share
+from headrace.service.weaving import placed
 
-__all__ = ["bind", "plan_jobs", "plan_network", "plan_project", "plan_query"]
+__all__ = ["Planned", "bind", "from_nothing", "plan_jobs", "plan_network", "plan_project", "plan_query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    shared: SharedPlan
+    placed: PlacedPlan
+    distribution: Distribution | None
+    """None: every query is at the site that it names, or at the first."""
+
+
+def from_nothing(project: Project, shared: SharedPlan) -> Planned:
+    """What sharing has found as jobs, at the sites that a first run gives them; its trees are there too."""
+    jobs = placed(project, shared)
+    if not project.distributes:
+        return Planned(shared, jobs, None)
+    found = distribute(project, jobs)
+    jobs = at_sites(jobs, found.new)
+    pairs = zip(shared.trees, jobs.trees, strict=True)
+    trees = tuple(replace(tree, site=job.site) for tree, job in pairs)
+    return Planned(replace(shared, trees=trees), jobs, found)
 
 
 def plan_jobs(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
@@ -22,9 +45,10 @@ def plan_jobs(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
 
 
 def plan_project(project: Project, only: Sequence[str] = ()) -> PlacedPlan:
-    """All queries (or those named in `only`) from nothing, in trees where they can be. `jobs` alone does not
-    have every query. Raises the first UserError and counts the others."""
-    return place(project, [query.name for query in selected(project, only)])
+    """All queries (or those named in `only`) from nothing, in trees where they can be, at the sites that a
+    first run gives them. `jobs` alone does not have every query. Raises the first UserError and counts the
+    others."""
+    return from_nothing(project, share(project, only)).placed
 
 
 def plan_network(project: Project, only: Sequence[str] = (), planner: str | None = None) -> PlacedPlan:

@@ -7,6 +7,7 @@ the one place that puts the two together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from headrace import __version__
@@ -20,8 +21,11 @@ from headrace.state.records import AddedQuery, Deployment, Edits
 from headrace.state.store import Store
 
 VERSION = __version__
+ANYWHERE = ""
+"""The site of an added query that names none, where `planner.distribution` gives it one."""
 
 __all__ = [
+    "ANYWHERE",
     "VERSION",
     "Project",
     "as_added",
@@ -72,7 +76,7 @@ def deployment_of(project: Project) -> Deployment:
 def with_edits(project: Project, edits: Edits) -> Project:
     """The project after these edits, whatever earlier edits it has already."""
     leaving = {change.query for change in edits.pending if change.kind == "drop"}
-    added = {one.name: query_of(one) for one in edits.added}
+    added = {one.name: query_of(one, project) for one in edits.added}
     kept = {
         name: query
         for name, query in project.queries.items()
@@ -81,9 +85,16 @@ def with_edits(project: Project, edits: Edits) -> Project:
     return project.model_copy(update={"queries": kept | added})
 
 
-def query_of(added: AddedQuery) -> Query:
-    sink = Sink(kind=SinkKind(added.sink), path=added.path)
-    return Query(name=added.name, sql=added.sql, site=added.site, sink=sink, sql_file=_origin(added.name))
+def query_of(added: AddedQuery, project: Project) -> Query:
+    sink, free = Sink(kind=SinkKind(added.sink), path=added.path), added.site == ANYWHERE
+    return Query(
+        name=added.name,
+        sql=added.sql,
+        site=project.default_site if free else added.site,
+        free=free and project.distributes,
+        sink=sink,
+        sql_file=_origin(added.name),
+    )
 
 
 def _origin(name: str) -> str:
@@ -94,7 +105,7 @@ def _origin(name: str) -> str:
 def _check_same(project: Project, added: AddedQuery) -> None:
     """A query that was added and is later written into the file, as it is, may stand in both."""
     written = project.queries.get(added.name)
-    if written is None or as_added(written) == added:
+    if written is None or _settled(as_added(written), project) == _settled(added, project):
         return
     raise UserError(
         f'query "{added.name}" is in the project file, and another one of that name was added by command',
@@ -102,8 +113,14 @@ def _check_same(project: Project, added: AddedQuery) -> None:
     )
 
 
+def _settled(added: AddedQuery, project: Project) -> AddedQuery:
+    """Without a site it is the same whether `planner.distribution` was on when it was added, or not."""
+    return replace(added, site=added.site or project.default_site)
+
+
 def as_added(query: Query) -> AddedQuery:
-    return AddedQuery(query.name, query.sql, query.sink.kind.value, query.sink.path, query.site)
+    site = ANYWHERE if query.free else query.site
+    return AddedQuery(query.name, query.sql, query.sink.kind.value, query.sink.path, site)
 
 
 def create_project(folder: Path) -> list[Path]:

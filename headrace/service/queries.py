@@ -67,7 +67,7 @@ def _data(
     homes: Mapping[str, str],
 ) -> QueryData:
     query, place = project.queries[name], deployment.place(name)
-    job = name if place is None or place.tree is None else place.tree
+    job = name if place is None else place.tree or place.federated or name
     valid_from = None if record is None else record.valid_from
     return QueryData(
         name=name,

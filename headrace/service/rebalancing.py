@@ -3,9 +3,12 @@
     gathered -> Problem as it was seen -> policy (planners/distribution) -> moves -> state/moves.py
 
 A job is an operator here, and a site a query processor. What a move costs is measured: its pause is that of
-the latest moves. Against oscillation: the dead band and the margin of the policies, a rest for every job that
-was moved, patience before the first move, and nothing is decided while moves go on, jobs start, or the last
-move is so young that the figures are still those of before.
+the latest moves. Sites of several regions have two tiers of managers (planners/distribution/regional.py):
+regions even out their own sites, and jobs go from one to another only where a whole region is too full.
+
+Against oscillation: the dead band and the margin of the policies, a rest for every job that was moved,
+patience before the first move, and nothing is decided while moves go on, jobs start, or the last move is so
+young that the figures are still those of before.
 """
 
 from __future__ import annotations
@@ -29,10 +32,11 @@ from headrace.planners.distribution.observed import (
     with_observations,
 )
 from headrace.planners.distribution.problem import Operator, Problem, Query, Site, Stream
-from headrace.planners.distribution.redistribute import redistribute
+from headrace.planners.distribution.regional import label, redistribute_tiers
 from headrace.planners.distribution.rules import Decision, History, Rules
 from headrace.planners.distribution.solve import DEFAULT_MODEL
 from headrace.runtime.executor import JobState
+from headrace.service.distributing import is_free
 from headrace.service.estimates import expected_rate
 from headrace.service.fleet import Fleet
 from headrace.service.gathered import Gathered
@@ -89,10 +93,13 @@ def problem_of(project: Project, gathered: Gathered, homes: Mapping[str, str] | 
     makers = {made: name for name in at if (made := gathered.jobs[name].writes) is not None}
     problem = Problem(
         sites=tuple(
-            Site(one.name, one.cpu, float(one.memory), float(one.bandwidth))
+            Site(one.name, one.cpu, float(one.memory), float(one.bandwidth), region=one.region)
             for one in sites_of(project, at.values())
         ),
-        operators=tuple(_operator(gathered, name, streams, makers) for name in at),
+        operators=tuple(
+            _operator(gathered, name, streams, makers, named=_is_named(project, gathered.jobs[name].queries))
+            for name in at
+        ),
         queries=tuple(Query(query, (name,)) for query, name in _answered(gathered, at).items()),
         streams=tuple(Stream(_stream(name), expected_rate(one), one.site) for name, one in streams.items()),
         table=at,
@@ -116,12 +123,19 @@ def _answered(gathered: Gathered, names: Collection[str]) -> dict[str, str]:
     return {query: name for name in names for query in gathered.jobs[name].queries}
 
 
-def _operator(gathered: Gathered, name: str, streams: Collection[str], makers: Mapping[str, str]) -> Operator:
+def _is_named(project: Project, queries: Collection[str]) -> bool:
+    """Whether a query of a job names its site, where those that name none are distributed: it is meant."""
+    return project.distributes and not is_free(project, queries)
+
+
+def _operator(
+    gathered: Gathered, name: str, streams: Collection[str], makers: Mapping[str, str], *, named: bool
+) -> Operator:
     facts = gathered.jobs[name]
     known = gathered.busy(name) is not None
     inputs = [_stream(one) for one in facts.streams if one in streams]
     inputs += [makers[one] for one in facts.reads if one in makers]
-    movable, width = known and not facts.bound, max(facts.width, 1.0)
+    movable, width = known and not facts.bound and not named, max(facts.width, 1.0)
     return Operator(name, tuple(inputs), cpu=0.0, kind=facts.kind, width=width, movable=movable)
 
 
@@ -220,10 +234,11 @@ class Remembered:
     baseline: Mapping[str, float] = field(default_factory=dict)
     uneven_since: float | None = None
     there: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The jobs of each site when its baseline was taken: with others it means nothing."""
+    """The jobs of each site, and of each region, when its baseline was taken: with others it means
+    nothing."""
 
     def history(self, problem: Problem, records: Sequence[MoveRecord]) -> History:
-        there = _there(problem.table)
+        there = _there(problem, problem.table)
         baseline = {s: c for s, c in self.baseline.items() if list(self.there.get(s, ())) == there.get(s, [])}
         moved: dict[str, float] = {}
         for record in reversed(records):
@@ -237,16 +252,18 @@ class Remembered:
         """`acted`: whether the moves of the decision were asked for."""
         if acted or not decision.moves:
             table = decision.table if acted else problem.table
-            return Remembered(decision.history.baseline, decision.history.uneven_since, _there(table))
+            there = _there(problem, table)
+            return Remembered(decision.history.baseline, decision.history.uneven_since, there)
         costs = {site: one.cost for site, one in decision.before.sites.items()}
         since = history.uneven_since if history.uneven_since is not None else at
-        return Remembered({**costs, **history.baseline}, since, _there(problem.table))
+        return Remembered({**costs, **history.baseline}, since, _there(problem, problem.table))
 
 
-def _there(table: Mapping[str, str]) -> dict[str, list[str]]:
+def _there(problem: Problem, table: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for job, site in sorted(table.items()):
-        found.setdefault(site, []).append(job)
+        for place in (site, label(problem.site[site].region)):
+            found.setdefault(place, []).append(job)
     return found
 
 
@@ -292,7 +309,7 @@ def decide(
     problem = problem_of(project, gathered, homes)
     rules = measured_rules(how.rules, project, gathered, records, at)
     history = remembered.history(problem, records)
-    decision = redistribute(problem, POLICIES[how.policy], MODELS[how.model], rules, history, at)
+    decision = redistribute_tiers(problem, POLICIES[how.policy], MODELS[how.model], rules, history, at)
     return Decided(problem, rules, decision, history)
 
 

@@ -2,6 +2,11 @@
 
 Pure functions. A split costs something to change (the stream is read once more, windows are kept twice for a
 while), and rates go up and down, so another one must win clearly and several times in a row (hysteresis).
+
+Seen is how many rows come, and how many the relations have that a split job counts: what goes into the window
+tables, results of windows, joined rows. A job counts only where its parts meet, so the next split may not see
+what this one was left for. What was seen once is therefore kept (`Known`), as something that does not change
+with the rate: of rows of streams their share of all rows that come, of windows the rows in one of them.
 """
 
 from __future__ import annotations
@@ -10,11 +15,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headrace.plan.federated import Engine
+from headrace.plan import logical as lp
+from headrace.plan.federated import Engine, FederatedMember
 from headrace.planners.federation.problem import Split
 
 MICROS = 1_000_000
 Engines = tuple[Engine, ...]
+Node = tuple[str, int]
+"""A query, and the number of a node of its plan."""
+Known = dict[int, float]
+"""What was seen of the nodes of a plan, by number: shares, or rows in a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,8 @@ class Seen:
     """Microseconds of event time."""
     at: float
     """Seconds of the clock."""
+    made: Mapping[Node, int] = field(default_factory=dict)
+    """Rows of each relation that is counted, since the job's first start."""
 
 
 @dataclass(slots=True)
@@ -52,8 +64,10 @@ class Observing:
     rules: Rules
     rate: float | None = None
     """Rows per second; None: not known yet."""
+    made: dict[Node, float] = field(default_factory=dict)
+    """Rows per second of the relations that are counted."""
     taken: float = -math.inf
-    """When the rate was taken, in seconds of the clock."""
+    """When the rates were taken, in seconds of the clock."""
     _first: Seen | None = None
 
     def see(self, seen: Seen) -> None:
@@ -64,6 +78,8 @@ class Observing:
         span = (seen.event - first.event) / MICROS
         if span >= self.rules.span:
             self.rate, self.taken, self._first = (seen.rows - first.rows) / span, seen.at, seen
+            both = seen.made.keys() & first.made.keys()
+            self.made = {node: (seen.made[node] - first.made[node]) / span for node in both}
 
     def current(self, at: float) -> float | None:
         """The rate, unless it was taken too long ago."""
@@ -73,7 +89,40 @@ class Observing:
 def scaled(declared: Mapping[str, float], seen: float) -> dict[str, float]:
     """Rates of the streams of a job whose sum is seen: they are taken to rise and fall together."""
     total = sum(declared.values())
-    return {name: rate * seen / total for name, rate in declared.items()}
+    return {name: rate * seen / total for name, rate in declared.items()} if total else {}
+
+
+def known_from(plan: lp.LogicalPlan, made: Mapping[int, float], rate: float) -> Known:
+    """What is worth keeping of rates of nodes that were seen while `rate` rows came in all."""
+    found, nodes = Known(), list(lp.nodes(plan))
+    for number, one in made.items():
+        if nodes[number].shape is lp.Shape.STREAM and rate > 0:
+            found[number] = one / rate
+        elif nodes[number].shape is lp.Shape.WINDOWED:
+            found[number] = one * _slide(plan) / MICROS
+    return found
+
+
+def _slide(plan: lp.LogicalPlan) -> int:
+    """Of all windows of a query: they end together."""
+    return next(node.spec.slide for node in lp.nodes(plan) if isinstance(node, lp.Window))
+
+
+def seen_at(
+    plan: lp.LogicalPlan, known: Known, declared: Mapping[str, float], rate: float
+) -> tuple[dict[str, float], dict[lp.LogicalPlan, float]]:
+    """Rows per second of each stream, and what is known of other nodes, where `rate` rows come in all.
+    Streams of which nothing is known share the rest as they are declared."""
+    rates, seen = dict[str, float](), dict[lp.LogicalPlan, float]()
+    for number, node in enumerate(lp.nodes(plan)):
+        if number not in known:
+            continue
+        if isinstance(node, lp.StreamScan):
+            rates[node.stream] = known[number] * rate
+        else:
+            seen[node] = known[number] * (rate if node.shape is lp.Shape.STREAM else 1.0)
+    rest = {name: one for name, one in declared.items() if name not in rates}
+    return rates | scaled(rest, max(0.0, rate - sum(rates.values()))), seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +179,8 @@ class Looks:
     standing: dict[str, Standing] = field(default_factory=dict)
     observing: dict[str, Observing] = field(default_factory=dict)
     """By job."""
+    known: dict[str, Known] = field(default_factory=dict)
+    """By the fingerprint of a query: another query of that name is another one."""
 
     def see(self, job: str, seen: Seen) -> None:
         self.observing.setdefault(job, Observing(self.rules)).see(seen)
@@ -137,6 +188,15 @@ class Looks:
     def rate(self, job: str, at: float) -> float | None:
         found = self.observing.get(job)
         return None if found is None else found.current(at)
+
+    def learn(self, job: str, member: FederatedMember, at: float) -> Known:
+        """What is known of a query's relations, with what its job has seen of them lately."""
+        rate, known = self.rate(job, at), self.known.setdefault(member.fingerprint, {})
+        if rate is not None:
+            made = self.observing[job].made
+            own = {number: one for (query, number), one in made.items() if query == member.query}
+            known |= known_from(member.plan, own, rate)
+        return known
 
     def judge(self, query: str, current: Split, best: Split) -> Verdict:
         verdict = judge(self.standing.get(query, Standing()), current, best, self.rules)

@@ -172,6 +172,8 @@ class Runner:
         )
         feeding.reopen()
         keeping = self._sitekeeping(fleet, ways)
+        if keeping is not None:
+            taking.lost = keeping.lost
         restarting = Restarting(fleet, taking.start, self._hooks.seconds, self._note)
         if ways is not None:
             restarting.clear = ways.clear

@@ -6,7 +6,9 @@
 Sites are asked by threads beside the loop. One that is silent three times, or twice while a job of it has
 failed, is lost: `Moving.rescue` starts its jobs at other sites. Where none answers, they wait, and the run
 with them, until one does, be it the lost one itself; but not for a site that has never answered this run: its
-address may be wrong.
+address may be wrong. A site that was gone and is back before it was asked is known by what its jobs say:
+those that have lost their engine are started there again, unless they lose it again and again before a batch
+is done.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from headrace.plan.federated import FederatedJob
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.moving_run import Moving
 
@@ -26,6 +27,8 @@ _ASK_SECONDS = 2.0
 _RETRY_SECONDS = 5.0
 """Between two attempts to find a place for jobs that wait."""
 _AT_ONCE = 8
+_REVIVALS = 3
+"""Starts in a row without a batch: a job that has lost its engine more often is what ends it."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Sitekeeping:
     """Sites that have answered."""
     _judged: set[str] = field(default_factory=set)
     """Jobs that have failed by themselves: their site answers."""
+    _revived: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    """Jobs that were started again at their site: how far they were then, and how often since."""
     _resumed: float = 0.0
 
     @property
@@ -53,10 +58,14 @@ class Sitekeeping:
         waits = any(site in self._heard and self._homeless(site) for site in self._lost)
         return bool(self._suspects()) or waits or self.moving.stuck()
 
+    def lost(self) -> frozenset[str]:
+        """Sites that are out."""
+        return frozenset(self._lost)
+
     def is_own_fault(self, job: str) -> bool:
-        """Whether a failed job has failed at a site that answers."""
-        unit = self.moving.fleet.units.get(job)
-        return unit is None or isinstance(unit, FederatedJob) or job in self._judged
+        """Whether a failed job has failed at a site that answers. One that cannot be moved has, whoever is to
+        blame: nothing is done for it here."""
+        return job in self._judged or all(unit.id != job for unit in self.moving.units())
 
     def look(self, *, asked: bool) -> None:
         """One round. `asked`: moves that commands ask for are carried out too."""
@@ -101,7 +110,11 @@ class Sitekeeping:
             if self._lost.pop(site, None) is not None:
                 self.moving.note(f"site {site} answers again")
                 self._return(site)
-            self._judged |= {one for one in self._failed() if one in failed and self._site(one) == site}
+            here = {one for one in self._failed() if one in failed and self._site(one) == site}
+            gone = {one for one in here if self._may_revive(one)}
+            self._judged |= here - gone
+            if gone:
+                self._revive(site, gone)
             return
         self._misses[site] = self._misses.get(site, 0) + 1
         enough = _MISSES_IF_FAILED if site in self._suspects() else _MISSES
@@ -112,6 +125,24 @@ class Sitekeeping:
 
     def _site(self, job: str) -> str:
         return self.moving.fleet.units[job].site
+
+    # -- a site that was gone, and is back ------------------------------------------------------------
+
+    def _may_revive(self, job: str) -> bool:
+        seen = self.moving.fleet.states[job]
+        batch, times = self._revived.get(job, (None, 0))
+        return seen.lost and (times < _REVIVALS or _is_further(seen.batch, batch))
+
+    def _revive(self, site: str, jobs: set[str]) -> None:
+        """Others there, which may not know yet that their engine is gone, are left alone."""
+        for job in jobs:
+            reached = self.moving.fleet.states[job].batch
+            batch, times = self._revived.get(job, (None, 0))
+            further = _is_further(reached, batch)
+            self._revived[job] = (reached if further else batch, 1 if further else times + 1)
+        self.moving.note(f"site {site} was gone, and is back: {', '.join(sorted(jobs))} start again there")
+        others = {unit.id for unit in self.moving.units()} - jobs
+        self.moving.rescue(site, others, back=True)
 
     # -- jobs without a place -----------------------------------------------------------------------
 
@@ -140,3 +171,7 @@ class Sitekeeping:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self.moving.close()
+
+
+def _is_further(batch: int | None, before: int | None) -> bool:
+    return batch is not None and (before is None or batch > before)

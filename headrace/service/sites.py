@@ -36,6 +36,7 @@ MOST = 32
 _START_SECONDS = 180.0
 _LEAST_MEMORY = 512 << 20
 _POLL_SECONDS = 0.2
+_ABOUT = "server.json"
 _RUNNING = frozenset({"starting", "running", "draining"})
 
 Note = Callable[[str], None]
@@ -80,24 +81,68 @@ def checker() -> Checker:
 
 
 def up(folder: Path, how: Up, environ: Mapping[str, str], note: Note = lambda _: None) -> tuple[Server, ...]:
-    """Start servers and return once every one answers. All of them, or, whatever goes wrong, none. Raises
-    UserError where servers run already, EngineError where one does not come up."""
+    """Start servers and return once every one answers. All of them, or, whatever goes wrong, none. Where so
+    many were started before and some have died, those are started again, as and where they were; the others
+    run on. Raises UserError where others run already, EngineError where one does not come up."""
     memory = _memory(how)
+    if not _are_some_dead(servers(folder), how.count):
+        # Before the lock: what is refused leaves nothing behind.
+        _check_memory(parse_size(memory) * how.count, how.count)
     with _changing(folder):
+        known = servers(folder)
+        if _are_some_dead(known, how.count):
+            return _again(known, environ, note)
         _refuse_running(folder)
-        for dead in servers(folder):
+        for dead in known:
             stop(dead)
         names = [f"site{number}" for number in range(1, how.count + 1)]
         wanted = [
             Wanted(name, folder.resolve() / name, port, memory, how.cores)
             for name, port in zip(names, free_ports(how.count), strict=True)
         ]
-        with ExitStack() as stack:
-            begun = [stack.enter_context(Starting(one, environ)) for one in wanted]
-            for one in begun:
-                _wait(one)
-                note(f"{one.wanted.name} answers at {_address(one.wanted)}")
-            return tuple(one.keep() for one in begun)
+        return _start(wanted, environ, note)
+
+
+def _start(wanted: Sequence[Wanted], environ: Mapping[str, str], note: Note) -> tuple[Server, ...]:
+    with ExitStack() as stack:
+        begun = [stack.enter_context(Starting(one, environ)) for one in wanted]
+        for one in begun:
+            _wait(one)
+            note(f"{one.wanted.name} answers at {_address(one.wanted)}")
+        return tuple(one.keep() for one in begun)
+
+
+def _named(found: Iterable[Server]) -> str:
+    return ", ".join(server.name for server in found)
+
+
+def _alive(found: Iterable[Server]) -> list[Server]:
+    return [server for server in found if server.process() is not None]
+
+
+def _are_some_dead(known: Sequence[Server], count: int) -> bool:
+    """Whether so many were started, and only some of them run."""
+    return len(known) == count and 0 < len(_alive(known)) < count
+
+
+def _again(known: Sequence[Server], environ: Mapping[str, str], note: Note) -> tuple[Server, ...]:
+    """Start the dead ones. Where that fails, they are as dead as before."""
+    alive = _alive(known)
+    dead = [server for server in known if server not in alive]
+    _check_memory(sum(parse_size(one.memory) for one in dead), len(dead))
+    about = {one.folder / _ABOUT: (one.folder / _ABOUT).read_bytes() for one in dead}
+    note(f"{_named(alive)} {'run' if alive[1:] else 'runs'} on; {_named(dead)} had died")
+    try:
+        for one in dead:
+            stop(one)
+        wanted = [Wanted(one.name, one.folder.resolve(), one.port, one.memory, one.cores) for one in dead]
+        found = {one.name: one for one in (*alive, *_start(wanted, environ, note))}
+    except BaseException:
+        for file, data in about.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        raise
+    return tuple(found[one.name] for one in known)
 
 
 def _memory(how: Up) -> str:
@@ -115,13 +160,16 @@ def _memory(how: Up) -> str:
             f"{format_size(size)} is too little for a Spark server",
             hint=f"Give each {format_size(_LEAST_MEMORY)} or more.",
         )
+    return f"{size >> 20}m"
+
+
+def _check_memory(size: int, count: int) -> None:
     free = psutil.virtual_memory().available
-    if size * how.count > free:
+    if size > free:
         raise UserError(
-            f"{how.count} servers of {format_size(size)} need more than the {format_size(free)} left",
+            f"{count} servers of {format_size(size // count)} need more than the {format_size(free)} left",
             hint="Start fewer, or give each less with --memory.",
         )
-    return f"{size >> 20}m"
 
 
 @contextmanager
@@ -141,7 +189,7 @@ def _changing(folder: Path) -> Iterator[None]:
 
 
 def _refuse_running(folder: Path) -> None:
-    alive = [server for server in servers(folder) if server.process() is not None]
+    alive = _alive(servers(folder))
     if alive:
         raise UserError(
             f"{len(alive)} site{'s run' if alive[1:] else ' runs'} already in {folder}",

@@ -104,7 +104,18 @@ def solve_distribution(file: ProblemFile, request: Request) -> DistributionAnswe
     if given.rebalance is not None:
         hint = f"The policies: {', '.join(POLICY_NAMES)}. Take `rebalance` out to distribute anew."
         raise UserError(f"{named} is a pattern, and this problem asks for a rebalance", hint=hint)
+    if named == "tiers":
+        _refuse_orphans(file, given.problem)
     return _distributed(given.problem, named)
+
+
+def _refuse_orphans(file: ProblemFile, problem: Problem) -> None:
+    """Raises UserError at the place of an operator that no query has."""
+    wanted = frozenset[str]().union(*problem.members.values())
+    for number, one in enumerate(problem.operators):
+        if one.id not in wanted:
+            message = f'operator "{one.id}" belongs to no query, so it goes to no region'
+            raise file.wrong(("operators", number, "id"), message, "Name it as an output of a query.")
 
 
 def _distributed(problem: Problem, pattern: str | None) -> DistributionAnswer:
@@ -133,6 +144,9 @@ def _rebalanced(file: ProblemFile, given: Given, named: str | None) -> Distribut
     asked = given.rebalance or Rebalance(DEFAULT_POLICY, DEFAULT_MODEL, Rules(), History(), 0.0)
     if not problem.table:
         raise file.wrong((), "there is no table: nothing runs yet that could be moved", "Give `table`.")
+    for one in problem.operators:
+        if one.id not in problem.table:
+            raise file.wrong(("table",), f'operator "{one.id}" runs nowhere yet', "Say its site in `table`.")
     started = time.perf_counter()
     decision = redistribute(
         problem, named or asked.policy, MODELS[asked.model], asked.rules, asked.history, asked.now

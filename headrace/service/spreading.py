@@ -45,7 +45,7 @@ def heaviest(trees: Sequence[Tree], capacity: Mapping[str, float]) -> float:
 def advice(project: Project, trees: Mapping[str, Tree]) -> list[str]:
     """Which trees would be better off on another site; `trees` by name."""
     sites = used_sites(project)
-    if len(sites) < 2 or not trees:
+    if len(sites) < 2 or not trees or project.distributes:
         return []
     wanted = spread(list(trees.values()), sites)
     moves = [

@@ -6,7 +6,7 @@ address are asked whether they answer. Works also when nothing runs; then all fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict
@@ -15,7 +15,9 @@ import psutil
 
 from headrace.catalog.model import Project
 from headrace.catalog.redact import redact
+from headrace.plan.channels import ChannelPlan
 from headrace.runtime.executor import JobState
+from headrace.service.fleet import queries
 from headrace.service.gathered import Gathered, JobFacts, gathered_of
 from headrace.service.layout import lock_file, state_file
 from headrace.service.moments import Clock, now
@@ -48,6 +50,9 @@ class JobData(TypedDict):
     job: str
     kind: str
     queries: list[str]
+    """Those it answers; of one that makes a stream: those that are answered from it."""
+    makes: str | None
+    """The stream that it makes for others."""
     desired: str | None
     observed: str | None
     current: bool
@@ -212,8 +217,8 @@ class _Look:
 
     def wanted_site(self, unit: _Unit) -> str:
         going = [one.target for one in self.known.moves if one.job == unit.id and one.ended is None]
-        if going or unit.site is not None:
-            return next(iter(going), unit.site or "")
+        if going:
+            return next(iter(going))
         return site_of(self.project, self.known.deployment, self.known.homes, unit.id)
 
     def facts(self, unit: _Unit) -> JobFacts | None:
@@ -232,8 +237,9 @@ class _Unit:
     id: str
     kind: str
     queries: tuple[str, ...]
-    site: str | None = None
-    """Of a split job, which is never moved."""
+    makes: str | None = None
+    feeds: tuple[str, ...] = ()
+    """The queries that are answered from what it makes."""
 
 
 def _units(project: Project, deployment: Deployment) -> list[_Unit]:
@@ -244,13 +250,19 @@ def _units(project: Project, deployment: Deployment) -> list[_Unit]:
     ]
     for one in deployment.federated:
         answered = tuple(row.query for row in deployment.queries if row.federated == one.id)
-        units.append(_Unit(one.id, "split", answered, one.site))
+        units.append(_Unit(one.id, "split", answered))
     units = [unit for unit in units if unit.queries]
     alone = [row.query for row in deployment.queries if row.tree is None and row.federated is None]
     placed = {row.query for row in deployment.queries}
     alone += [name for name in project.queries if name not in placed]
     units += [_Unit(name, "job", (name,)) for name in alone if name in project.queries]
-    return [*units, *(_Unit(maker.id, "part", ()) for maker in channels_of(deployment).makers)]
+    return [*units, *_makers(channels_of(deployment))]
+
+
+def _makers(channels: ChannelPlan) -> Iterator[_Unit]:
+    for maker in channels.makers:
+        read = dict.fromkeys(query for below in channels.downstream(maker.id) for query in queries(below))
+        yield _Unit(maker.id, "part", (), makes=maker.writes, feeds=tuple(read))
 
 
 def _job(look: _Look, unit: _Unit) -> JobData:
@@ -262,7 +274,8 @@ def _job(look: _Look, unit: _Unit) -> JobData:
     return JobData(
         job=unit.id,
         kind=unit.kind,
-        queries=list(unit.queries),
+        queries=list(unit.queries or unit.feeds),
+        makes=unit.makes,
         desired=worst.desired if worst else "running" if unit.kind == "part" else None,
         observed=worst.observed if worst else made,
         current=look.process["running"],

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from headrace.catalog.model import Project
+from headrace.errors import EngineError
 from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.logical import Window, nodes, streams_of
 from headrace.runtime.executor import ENDED, JobState
@@ -22,11 +23,12 @@ from headrace.service.estimates import expected_rate
 from headrace.service.federated_records import giving, live
 from headrace.service.federating import Choice, asked, choose
 from headrace.service.federating_load import split_cost
+from headrace.service.federating_seen import load_seen, save_seen
 from headrace.service.fleet import Fleet, Unit
 from headrace.service.keeper import Engines, Keeper
 from headrace.service.layout import job_folder
 from headrace.service.moments import Clock
-from headrace.service.rechoosing import Looks, Rules, Seen, handover_at, scaled
+from headrace.service.rechoosing import Looks, Rules, Seen, handover_at, seen_at
 from headrace.units import format_instant
 
 Start = Callable[[Unit], None]
@@ -58,7 +60,7 @@ class Switching:
     ) -> None:
         self._keeper, self._fleet, self._clock, self._note = keeper, fleet, clock, note
         self._rules = rules or Rules()
-        self._looks = Looks(self._rules)
+        self._looks = Looks(self._rules, known=load_seen(keeper.project))
         self._began = clock()
         self._looked: datetime | None = None
         self._held: list[_Handover] = []
@@ -116,7 +118,11 @@ class Switching:
         if progress is None or progress.state in ENDED or progress.watermark is None:
             return
         if progress.watermark > max(member.after or 0 for member in job.members):
-            self._looks.see(job.id, Seen(progress.input_rows, progress.watermark, self._seconds()))
+            made = {(query, number): rows for query, number, rows in progress.made}
+            self._looks.see(job.id, Seen(progress.input_rows, progress.watermark, self._seconds(), made))
+            for member in live(job):
+                # Also while it hands over: the next one may not see as much.
+                self._looks.learn(job.id, member, self._seconds())
 
     def _rechoose(self, job: FederatedJob) -> None:
         rate, project = self._looks.rate(job.id, self._seconds()), self._keeper.project
@@ -128,7 +134,8 @@ class Switching:
             choice, why = self._judged(project, job, member, rate)
             if why:
                 found[member.query] = choice.engines
-                self._note(f"{member.query}: another split is better at {rate:,.4g} rows/s: {why}")
+                held = f", {progress.state_rows:,} rows held" if progress.state_rows else ""
+                self._note(f"{member.query}: another split is better at {rate:,.4g} rows/s{held}: {why}")
         if found:
             self._hand_over(job, found)
 
@@ -146,13 +153,15 @@ class Switching:
     def _judged(
         self, project: Project, job: FederatedJob, member: FederatedMember, rate: float
     ) -> tuple[Choice, str]:
-        """The best split at this rate, and why it is to be taken; nothing where it is not."""
+        """The best split at this rate and these sizes, and why it is to be taken; nothing where it is not."""
         streams = {name for one in job.members for name in streams_of(one.plan)}
         declared = {name: expected_rate(project.streams[name]) for name in streams}
-        rates = scaled(declared, rate)
-        choice = choose(project, project.queries[member.query], member.plan, rates=rates)
+        known = self._looks.known.get(member.fingerprint, {})
+        rates, seen = seen_at(member.plan, known, declared, rate)
+        query = project.queries[member.query]
+        choice = choose(project, query, member.plan, site=job.site, rates=rates, seen=seen)
         assert isinstance(choice, Choice)  # It runs split, so it can be.
-        current, _, _ = split_cost(project, job.site, member, rates)
+        current, _, _ = split_cost(project, job.site, member, rates, seen)
         verdict = self._looks.judge(member.query, current, choice.answer.split)
         return choice, verdict.why if verdict.switch else ""
 
@@ -162,9 +171,15 @@ class Switching:
         at = self._instant(old, engines)
         if at is None:
             return
+        self._save()
         written = self._keeper.hand_over(old, engines, at)
         if written is not None:
             self._held.append(_Handover(*written))
+
+    def _save(self) -> None:
+        deployed = {member.fingerprint for job in self._jobs() for member in job.members}
+        known = {name: one for name, one in self._looks.known.items() if name in deployed}
+        save_seen(self._keeper.project, known)
 
     def _instant(self, old: FederatedJob, queries: Iterable[str]) -> int | None:
         """None: the old job has taken nothing in yet."""
@@ -178,8 +193,14 @@ class Switching:
     def _go_on(self, held: _Handover, start: Start) -> None:
         if held.old.id not in self._fleet.states:
             return  # It waits for its turn itself.
+        try:
+            # Where it is now: it may have been moved since.
+            old = replace(held.old, site=self._fleet.units[held.old.id].site)
+            bounded = self._fleet.bound(old, held.queries, held.at)
+        except EngineError:
+            return  # Its site is lost. Another one takes it over, and then the bound.
         self._held.remove(held)
-        if self._fleet.bound(held.old, held.queries, held.at):
+        if bounded:
             when = format_instant(held.at)
             self._note(f"{', '.join(held.queries)}: windows that end after {when} are given by {held.new.id}")
             start(held.new)
@@ -201,6 +222,7 @@ class Switching:
             return
         others = [other for other in self._jobs() if other.id != job.id]
         if all(giving(others, member.query) for member in live(job)) and self._keeper.retire(job):
+            self._save()
             self._fleet.forget(job.id)
             self._keeper.remove_ready()
 

@@ -8,15 +8,16 @@ start with a new member is started without it, and the change is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from headrace.errors import UserError
+from headrace.errors import SiteSilent, UserError
 from headrace.plan.channels import pruned
 from headrace.plan.placed import TreeJob
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.deployment import Wanted
+from headrace.service.distributing import is_free
 from headrace.service.fleet import Fleet, Unit, queries, units_of
 from headrace.service.keeper import Keeper
 from headrace.service.moments import Clock, timestamp
@@ -41,6 +42,8 @@ class Taking:
         self._started: dict[str, datetime] = {}
         self._left: dict[int, str] = {}
         """The tree that the query of a drop was in."""
+        self.lost: Callable[[], Collection[str]] | None = None
+        """Sites that do not answer, as far as is known, and whose jobs go elsewhere. None: nobody watches."""
 
     @property
     def busy(self) -> bool:
@@ -52,9 +55,14 @@ class Taking:
     def start(self, unit: Unit) -> None:
         self._started[unit.id] = self._clock()
         error = self._fleet.start(self._keeper.project, unit)
-        if error is not None:
+        if error is not None and not self._goes_elsewhere(unit, error):
             self._without_newcomers(unit, error)
         self._keeper.remove(lambda doomed: doomed.tree == unit.id)
+
+    def _goes_elsewhere(self, unit: Unit, error: UserError) -> bool:
+        """Its site does not answer, which was not known yet; and it has not asked for that one."""
+        silent = self.lost is not None and isinstance(error, SiteSilent)
+        return silent and is_free(self._keeper.project, queries(unit))
 
     def _without_newcomers(self, unit: Unit, error: UserError) -> None:
         names = queries(unit)
@@ -93,7 +101,7 @@ class Taking:
             return
         failed = [unit for unit, p in self._fleet.states.items() if p.state in ENDED]
         before = {c.id: self._place(c.query) for c in self._store.edits().pending if c.kind == "drop"}
-        wanted = self._keeper.take(self._names(), failed)
+        wanted = self._keeper.take(self._names(), failed, () if self.lost is None else self.lost())
         if wanted is not None:
             self._left |= {change: tree for change, tree in before.items() if tree is not None}
             self._open = list(self._store.unsettled())
@@ -144,6 +152,9 @@ class Taking:
         if progress is None:
             # A drop whose tree is gone is done; an add waits for its turn.
             return unit not in self._fleet.units
+        if self.lost is not None and unit in self._fleet.silent and progress.state is JobState.FAILED:
+            # It is started at another site, or there when that is back.
+            return False
         quiet = self._clock() - self._started.get(unit, self._clock()) >= _QUIET
         running = progress.state is not JobState.STARTING and (progress.batch is not None or quiet)
         return running or progress.state in ENDED

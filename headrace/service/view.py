@@ -24,6 +24,7 @@ class JobRow(TypedDict):
     ended: bool
     batch: int | None
     input_rows: int
+    """Also by earlier starts."""
     input_total: int | None
     share: float | None
     """Part of the input that is read, 0 to 1, where its size is known."""
@@ -89,7 +90,7 @@ def _row(watched: Watched) -> JobRow:
     p = watched.progress
     share = None
     if p is not None and p.input_total:
-        share = min(1.0, p.input_rows / p.input_total)
+        share = min(1.0, p.rows_read / p.input_total)
     return JobRow(
         job=watched.job,
         site=watched.site,
@@ -97,7 +98,7 @@ def _row(watched: Watched) -> JobRow:
         state=p.state.value if p else WAITING,
         ended=p is not None and p.state in ENDED,
         batch=p.batch if p else None,
-        input_rows=p.input_rows if p else 0,
+        input_rows=p.rows_read if p else 0,
         input_total=p.input_total if p else None,
         share=share,
         rows_per_second=p.rows_per_second if p else None,

@@ -49,15 +49,17 @@ def tree_id(shape: TreeShape, used: set[str]) -> str:
     return found
 
 
-def best_tree(project: Project, member: TreeMember, site: str, trees: Sequence[TreeJob]) -> TreeJob | None:
-    """The deployed tree that should take a new query: the one that it makes least dearer. None: none can,
-    since rows and keys of a tree are fixed when it is made. A tree of its own would read the stream from the
-    beginning; that is not weighed here."""
-    able = [tree for tree in trees if tree.site == site and tree.shape.takes(member)]
-    costs = calibrated(project)(site)
+def best_tree(
+    project: Project, member: TreeMember, site: str | None, trees: Sequence[TreeJob]
+) -> TreeJob | None:
+    """The deployed tree that should take a new query: the one that it makes least dearer, at this site, or
+    at any (None). None: none can, since rows and keys of a tree are fixed when it is made. A tree of its own
+    would read the stream from the beginning; that is not weighed here."""
+    able = [tree for tree in trees if site in (None, tree.site) and tree.shape.takes(member)]
+    costs = calibrated(project)
 
     def added(tree: TreeJob) -> float:
-        loads = Loads(project, site, (*tree.members, member), costs)
+        loads = Loads(project, tree.site, (*tree.members, member), costs(tree.site))
         return loads.price((*tree.members, member)).total - loads.price(tree.members).total
 
     return min(able, key=added, default=None)

@@ -66,7 +66,7 @@ class ScalarBinder:
         bound = [None if isinstance(n.unnest(), exp.Null) else self.bind(n) for n in nodes]
         types = [b.type for b in bound if b is not None]
         if not types:
-            hint = "Give it one: CAST(NULL AS double)."
+            hint = "Give it one: CAST(NULL AS double), or AS string."
             raise self.source.error(nodes[0], "NULL has no type here", hint)
         target = next((t for t in (DataType.TIMESTAMP, DataType.DATE) if t in types), None)
         if target is not None:
@@ -114,7 +114,7 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.NullSafeEQ: ("<=>", "Write a = b OR (a IS NULL AND b IS NULL)."),
     exp.NullSafeNEQ: ("IS DISTINCT FROM", "Write a <> b, and say what NULL means."),
     exp.Escape: ("LIKE ... ESCAPE", ""),
-    exp.IntDiv: ("DIV", "Write floor(a / b)."),
+    exp.IntDiv: ("DIV", "Write CAST(a / b AS bigint), which is exact up to 2^53, or (a - a % b) / b."),
     exp.Bracket: ("access to an array or map, x[i],", "A column holds one value."),
     exp.Dot: ("access to a field, f(x).y,", "The ends of a window are window.start and window.end."),
     exp.Exists: ("EXISTS (subquery)", "Join with the subquery instead."),

@@ -90,7 +90,7 @@ def _boolean(b: ScalarBinder, node: exp.Expr) -> Expr:
 
 @binds(exp.Null)
 def _null(b: ScalarBinder, node: exp.Expr) -> Expr:
-    raise b.source.error(node, "NULL has no type here", "Give it one: CAST(NULL AS double).")
+    raise b.source.error(node, "NULL has no type here", "Give it one: CAST(NULL AS double), or AS string.")
 
 
 @binds(exp.Interval, parts="unit")

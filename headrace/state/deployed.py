@@ -9,7 +9,7 @@ from headrace.state.records import DeployedQuery, Deployment, Doomed, FederatedR
 
 def read(db: sqlite3.Connection) -> Deployment:
     trees = db.execute("SELECT id, site, shape FROM trees ORDER BY position").fetchall()
-    columns = "query, tree, fingerprint, federated"
+    columns = "query, tree, fingerprint, federated, site"
     queries = db.execute(f"SELECT {columns} FROM deployed ORDER BY position").fetchall()
     doomed = db.execute("SELECT name, results, tree FROM doomed ORDER BY name").fetchall()
     split = db.execute("SELECT id, site, members FROM federated ORDER BY position").fetchall()
@@ -32,9 +32,10 @@ def write(db: sqlite3.Connection, deployment: Deployment) -> None:
         [(n, tree.id, tree.site, tree.shape) for n, tree in enumerate(deployment.trees)],
     )
     db.executemany(
-        "INSERT INTO deployed (position, query, tree, fingerprint, federated) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO deployed (position, query, tree, fingerprint, federated, site)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (n, one.query, one.tree, one.fingerprint, one.federated)
+            (n, one.query, one.tree, one.fingerprint, one.federated, one.site)
             for n, one in enumerate(deployment.queries)
         ],
     )

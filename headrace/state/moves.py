@@ -4,7 +4,8 @@
       |
       +--> refused
 
-A job has one open move at a time. Where a job lives is written with the end of its move, in one transaction.
+A job has one open move at a time; of those that have ended, the latest are kept. Where a job lives is written
+with the end of its move, in one transaction.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from headrace.state.file import StateFile
 MoveState = Literal["asked", "moving", "moved", "stayed", "refused"]
 _COLUMNS = "id, job, source, target, state, site, pause, message, asked, ended"
 _OPEN = "state IN ('asked', 'moving')"
+_KEPT = 1000
+"""Ended moves that are kept, the latest: a service that evens out its sites makes some every minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Moves(StateFile):
                     f"job {job} is being moved to {known[0].target} already",
                     hint="Wait for that move to end: headrace status",
                 )
+            _prune(db)
             made = db.execute(
                 "INSERT INTO moves (job, source, target, state, asked) VALUES (?, ?, ?, 'asked', ?)",
                 (job, source, target, self.now()),
@@ -174,6 +178,13 @@ def _settle(db: sqlite3.Connection, job: str, site: str) -> None:
         "INSERT INTO homes (job, site) VALUES (?, ?) ON CONFLICT (job) DO UPDATE SET site = excluded.site",
         (job, site),
     )
+
+
+def _prune(db: sqlite3.Connection) -> None:
+    """Forget ended moves, with their steps, but for the latest."""
+    ended = f"SELECT id FROM moves WHERE NOT {_OPEN} ORDER BY ended DESC, id DESC LIMIT -1 OFFSET {_KEPT}"
+    db.execute(f"DELETE FROM move_steps WHERE move IN ({ended})")
+    db.execute(f"DELETE FROM moves WHERE id IN ({ended})")
 
 
 def _select(db: sqlite3.Connection, rest: str, values: Sequence[object] = ()) -> tuple[MoveRecord, ...]:

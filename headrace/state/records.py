@@ -87,6 +87,8 @@ class DeployedQuery:
     fingerprint: str
     federated: str | None = None
     """The job that gives its newest windows."""
+    site: str | None = None
+    """Where `planner.distribution` has put a job of its own; None: where its query wants it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ _STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE UNIQUE INDEX open_moves ON moves (job) WHERE state IN ('asked', 'moving')",
     ),
     (_CHANNELS,),
+    ("ALTER TABLE deployed ADD COLUMN site TEXT",),
 )
 """Step n leads from version n to n + 1."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,16 +72,24 @@ class Breach:
         return f"{self.file}:{self.line}: {self.what}"
 
 
-def imports(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
+Node = ast.Import | ast.ImportFrom | ast.Call
+
+
+def telling(text: str) -> list[Node]:
+    """The nodes of a file that walls have to do with. Trees are walked once: that is what takes time here."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, Node)]
+
+
+def imports(found: Iterable[Node], module: str) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of every import, wherever in the file it stands. `from a import b` may import the
     module a.b or a name of a, so both are told."""
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, module)
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
-        elif isinstance(node, ast.Call) and _called(node).split(".")[-1] in ("import_module", "__import__"):
+        elif _called(node).split(".")[-1] in ("import_module", "__import__"):
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield node.lineno, first.value
@@ -114,11 +122,11 @@ def breaches(root: Path) -> list[Breach]:
     for path in sorted(root.rglob("*.py")):
         file = path.relative_to(root).as_posix()
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
+        nodes = telling(text)
         module = ".".join((PACKAGE, *Path(file).with_suffix("").parts))
-        for line, name in imports(tree, module):
+        for line, name in imports(nodes, module):
             found += [Breach(file, line, what) for what in _wrong(file, name)]
-        found += [Breach(file, line, what) for line, what in _ambient(file, tree)]
+        found += [Breach(file, line, what) for line, what in _ambient(file, nodes)]
         if len(text.splitlines()) > MOST_LINES:
             found.append(Breach(file, MOST_LINES, f"more than {MOST_LINES} lines"))
     return sorted(found)
@@ -143,9 +151,9 @@ def _own(file: str) -> set[str]:
     return {f"{PACKAGE}.planners.{parts[1]}"} if parts[0] == "planners" and len(parts) > 2 else set()
 
 
-def _ambient(file: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _ambient(file: str, found: Iterable[Node]) -> Iterator[tuple[int, str]]:
     if file.split("/")[0] in ("service", "cli", "web"):
         return
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Call) and ".".join(_called(node).split(".")[-2:]) in AMBIENT:
             yield node.lineno, f"calls {_called(node)}: give it as an argument"

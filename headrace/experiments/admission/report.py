@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from headrace.experiments.admission.board import NAMES
 from headrace.experiments.admission.cases import (
@@ -18,12 +18,12 @@ from headrace.experiments.admission.cases import (
 from headrace.experiments.admission.plots import PREFIX
 from headrace.experiments.admission.results import Results
 from headrace.experiments.admission.tables import EPOCHS, Line, Tables, batch_lines
-from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, statement
-from headrace.experiments.shown import TextTable, section
+from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, reasons, statement
+from headrace.experiments.shown import TextTable, pictures, section, timed_by
 
 PICTURES = {
-    "Figure 4(a)": "4a", "Figure 4(b)": "4b", "Figure 4(c)": "4c", "Figure 5": "5", "Figure 6": "6",
-    "Figure 7(a)": "7",
+    "Figure 4(a)": ["4a"], "Figure 4(b)": ["4b"], "Figure 4(c)": ["4c"], "Figure 5": ["5"],
+    "Figure 6": ["6"], "Figure 7(a)": ["7"],
 }  # fmt: skip
 REASONS = (
     "Figures here are measured. They narrow down why ours differ from the paper's; none of them is a test of "
@@ -184,15 +184,15 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], bars: Se
         f"    {made.get('command', 'headrace experiment admission')}",
         f"Made {made.get('date', 'at an unknown time')} on {made.get('machine', 'an unknown machine')}; "
         f"{tables.seeds} seeds, {len(results.rows):,} runs in {float(made.get('seconds', 0)):.0f} s, timed "
-        f"by {_clock(results)}. The last plan of every run went through a checker that no planner shares.",
+        f"by {timed_by(made)}. The last plan of every run went through a checker that no planner shares.",
         *([QUICK] if tables.quick else []),
         with_sqpr(tables),
         statement(claims),
         section(shown[0]),
-        _reasons(claims),
-        *(section(table) + "".join(_pictures(table)) for table in shown[1:]),
+        reasons(claims, REASONS),
+        *(section(table) + pictures(table, PREFIX, PICTURES) for table in shown[1:]),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 QUICK = (
@@ -200,20 +200,3 @@ QUICK = (
     "three hosts at least, and SQPR has a quarter of the deadline. It shows that everything works, and "
     "nothing else."
 )
-
-
-def _clock(results: Results) -> str:
-    if results.made.get("clock") == "cpu":
-        return "their own CPU time, because the machine had other work"
-    return "the wall clock"
-
-
-def _reasons(claims: Sequence[Claim]) -> str:
-    lines = [f"- **{c.text}** ({c.verdict}). {c.why}" for c in claims if c.why]
-    return "\n".join(["### What the runs show beside each claim", "", REASONS, "", *lines])
-
-
-def _pictures(table: TextTable) -> Iterator[str]:
-    for title, name in PICTURES.items():
-        if table.title.startswith(title):
-            yield f"\n\n![{title}]({PREFIX}{name}.png)"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from headrace.experiments.distribution.cases import JOINS, LABELS
 from headrace.experiments.distribution.plots import PREFIX
 from headrace.experiments.distribution.prices import STRETCHED
 from headrace.experiments.distribution.results import Results
 from headrace.experiments.distribution.tables import Run, Tables
-from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, statement
-from headrace.experiments.shown import TextTable, section
+from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, reasons, statement
+from headrace.experiments.shown import TextTable, pictures, section
 
 PICTURES = {
     "Measured: plans": ("21-31-measured",),
@@ -224,19 +224,15 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], bars: Se
         "sites than cores is a model with the measured prices.",
         statement(claims),
         section(shown[0]),
-        _reasons(claims),
-        *(section(table) + "".join(_pictures(table, tables)) for table in shown[1:]),
+        reasons(claims),
+        *(section(table) + pictures(table, PREFIX, _files(tables)) for table in shown[1:]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _reasons(claims: Sequence[Claim]) -> str:
-    lines = [f"- **{c.text}** ({c.verdict}). {c.why}" for c in claims if c.why]
-    return "\n".join(["### What the runs show beside each claim", "", *lines]) if lines else ""
-
-
-def _pictures(table: TextTable, tables: Tables) -> Iterator[str]:
-    for title, names in PICTURES.items():
-        if table.title.startswith(title):
-            there = (name for name in names if tables.runs or name not in _MEASURED)
-            yield from (f"\n\n![{table.title}]({PREFIX}{name}.png)" for name in there)
+def _files(tables: Tables) -> dict[str, tuple[str, ...]]:
+    """Without runs there are no pictures of them."""
+    return {
+        title: tuple(name for name in names if tables.runs or name not in _MEASURED)
+        for title, names in PICTURES.items()
+    }

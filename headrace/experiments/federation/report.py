@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from headrace.experiments.federation.cases import DECOMPOSED, NAMED, TABLE_2, TABLE_3
 from headrace.experiments.federation.plots import PREFIX
 from headrace.experiments.federation.results import Results
 from headrace.experiments.federation.tables import Point, Tables
-from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, statement
-from headrace.experiments.shown import TextTable, section
+from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, reasons, statement
+from headrace.experiments.shown import TextTable, pictures, section
 
 PICTURES = {"Figure 5": ("5", "5-cpu"), "Figure 6": ("6",)}
 
@@ -175,22 +175,11 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], bars: Se
         "Smart plugs, half of the rows loads; windows of up to 5 minutes, sliding by 1 s.",
         statement(claims),
         section(shown[0]),
-        _reasons(claims),
-        *(section(table) + "".join(_pictures(table)) for table in shown[1:]),
+        reasons(claims),
+        *(section(table) + pictures(table, PREFIX, PICTURES) for table in shown[1:]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _clock(tables: Tables) -> str:
     return "CPU time, because the machine had other work" if tables.by_cpu else "the wall clock"
-
-
-def _reasons(claims: Sequence[Claim]) -> str:
-    lines = [f"- **{c.text}** ({c.verdict}). {c.why}" for c in claims if c.why]
-    return "\n".join(["### What the runs show beside each claim", "", *lines]) if lines else ""
-
-
-def _pictures(table: TextTable) -> Iterator[str]:
-    for title, names in PICTURES.items():
-        if table.title.startswith(title):
-            yield from (f"\n\n![{title}]({PREFIX}{name}.png)" for name in names)

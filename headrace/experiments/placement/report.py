@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, statement
+from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, reasons, statement
 from headrace.experiments.placement.bars import bars
 from headrace.experiments.placement.cases import (
     AIRLINE,
@@ -19,11 +19,11 @@ from headrace.experiments.placement.cases import (
 from headrace.experiments.placement.plots import PREFIX
 from headrace.experiments.placement.results import Results
 from headrace.experiments.placement.tables import Tables
-from headrace.experiments.shown import TextTable, section
+from headrace.experiments.shown import TextTable, pictures, section, timed_by
 
 PICTURES = {
-    "Figure 2": "02", "Figures 6 to 11": "06-09", "Figures 12 and 13": "12-13", "Figure 14": "14",
-    "Figure 15": "15", "Figure 16": "16", "Cost above": "-rates",
+    "Figure 2": ["02"], "Figures 6 to 11": ["06-09", "10-11"], "Figures 12 and 13": ["12-13"],
+    "Figure 14": ["14"], "Figure 15": ["15"], "Figure 16": ["16"], "Cost above": ["-rates"],
 }  # fmt: skip
 
 REASONS = (
@@ -183,30 +183,11 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim]) -> str:
         f"    {made.get('command', 'headrace experiment placement')}",
         f"Made {made.get('date', 'at an unknown time')} on {made.get('machine', 'an unknown machine')}; "
         f"{tables.seeds} seeds, {len(results.rows):,} runs in {float(made.get('seconds', 0)):.0f} s, timed "
-        f"by {_clock(results)}. Costs of every run were recomputed from its deployment by code that no "
+        f"by {timed_by(made)}. Costs of every run were recomputed from its deployment by code that no "
         "planner shares; a run that differs is refused.",
         statement(claims),
         section(shown[0]),
-        _reasons(claims),
-        *(section(table) + "".join(_pictures(table)) for table in shown[1:]),
+        reasons(claims, REASONS),
+        *(section(table) + pictures(table, PREFIX, PICTURES) for table in shown[1:]),
     ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _clock(results: Results) -> str:
-    if results.made.get("clock") == "cpu":
-        return "their own CPU time, because the machine had other work"
-    return "the wall clock"
-
-
-def _reasons(claims: Sequence[Claim]) -> str:
-    lines = [f"- **{c.text}** ({c.verdict}). {c.why}" for c in claims if c.why]
-    return "\n".join(["### What the runs show beside each claim", "", REASONS, "", *lines])
-
-
-def _pictures(table: TextTable) -> Iterator[str]:
-    for title, name in PICTURES.items():
-        if table.title.startswith(title):
-            yield f"\n\n![{title}]({PREFIX}{name}.png)"
-    if table.title.startswith("Figures 6 to 11"):
-        yield f"\n\n![Figures 10 and 11]({PREFIX}10-11.png)"
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from headrace.experiments.shown import TextTable, section
+from headrace.experiments.shown import TextTable, section, timed_by
 from headrace.experiments.weaving.claims import Claim
 from headrace.experiments.weaving.results import MAIN, THIRTEEN, THREE, Results
 from headrace.experiments.weaving.tables import PAPER_TABLE_3, PAPER_TABLE_4, Bars, Breakdown, Tables
@@ -200,7 +200,7 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], command:
         f"    {command}",
         f"Made {made.get('date', 'at an unknown time')} on {made.get('machine', 'an unknown machine')}; "
         f"{tables.experiments} experiments, {tables.repeats} workloads each, {len(results.rows):,} runs in "
-        f"{float(made.get('seconds', 0)):.0f} s. Searches are timed and limited by {_clock(results)}. "
+        f"{float(made.get('seconds', 0)):.0f} s. Searches are timed and limited by {timed_by(made)}. "
         f"Readings: "
         f"{', '.join(f'{name} {value}' for name, value in results.readings.items())}. "
         f"{tables.checked:,} runs were recomputed exactly from their plans; the largest relative difference "
@@ -211,12 +211,6 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], command:
         *(section(table) + _picture(table) for table in shown[1:]),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _clock(results: Results) -> str:
-    if results.made.get("clock") == "cpu":
-        return "their own CPU time, because the machine had other work"
-    return "the wall clock"
 
 
 def _reasons(claims: Sequence[Claim]) -> str:

@@ -11,11 +11,11 @@ the sites are alike and grouping makes no more pieces than there are sites, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headrace.planners.distribution.cutting import lightest_limit
 from headrace.planners.distribution.draft import Allowed, Draft, Score, least_load
-from headrace.planners.distribution.patterns import grouping, round_robin, sites_to_use
+from headrace.planners.distribution.patterns import NOBODY, grouping, round_robin, sites_to_use
 from headrace.planners.distribution.problem import Problem, Site
 from headrace.planners.distribution.usage import ROUNDING, usage
 
@@ -29,13 +29,14 @@ MOST_IN_PAIRS = 120
 move that helps is taken instead of the best."""
 
 
-def balanced(problem: Problem) -> dict[str, str]:
+def balanced(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str, str]:
     """No more connections than grouping makes in total; nor at the busiest site, unless that would keep the
-    load as high as grouping's or round robin's."""
+    load as high as grouping's or round robin's. `running`: operators of each site that are not in this
+    problem, for those two."""
     sites = sites_to_use(problem)
-    grouped = grouping(problem)
+    grouped = grouping(problem, running)
     used = usage(problem, grouped)
-    turns = round_robin(problem)
+    turns = round_robin(problem, running)
     starts = [grouped, *_packed(problem, sites, used.connections.between)]
     if len(problem.operators) <= MOST_IN_TURN:
         starts.append(turns)

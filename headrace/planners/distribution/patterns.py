@@ -15,14 +15,18 @@ whole:
 How many operators a machine takes: the listing fills each up to total / machines, rounded up, so that 5
 operators leave the last of 4 machines empty. The text says "as evenly as possible", and that is the default;
 `by_listing` does as the listing.
+
+Both can be asked for a part of the operators: then `running` says how many others each site has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from headrace.errors import UserError
 from headrace.planners.distribution.problem import Problem, Site, Table
+
+NOBODY: Mapping[str, int] = {}
 
 
 def sites_to_use(problem: Problem) -> tuple[Site, ...]:
@@ -33,8 +37,8 @@ def sites_to_use(problem: Problem) -> tuple[Site, ...]:
     return problem.alive
 
 
-def round_robin(problem: Problem) -> dict[str, str]:
-    counts = {site.id: 0 for site in sites_to_use(problem)}
+def round_robin(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str, str]:
+    counts = {site.id: running.get(site.id, 0) for site in sites_to_use(problem)}
     table: dict[str, str] = {}
     for plan in problem.plans:
         for name in plan:
@@ -43,22 +47,27 @@ def round_robin(problem: Problem) -> dict[str, str]:
     return table
 
 
-def grouping(problem: Problem, *, by_listing: bool = False) -> dict[str, str]:
-    sites = sites_to_use(problem)
+def grouping(
+    problem: Problem, running: Mapping[str, int] = NOBODY, *, by_listing: bool = False
+) -> dict[str, str]:
     table: dict[str, str] = {}
-    for site, quota in zip(sites, _quotas(len(problem.operators), len(sites), by_listing), strict=True):
-        room = quota
+    for site, room in _quotas(problem, running, by_listing).items():
         while room and (leaf := _next_leaf(problem, table)) is not None:
             for name in _group(problem, table, leaf, room):
-                table[name] = site.id
+                table[name] = site
                 room -= 1
     return table
 
 
-def _quotas(operators: int, sites: int, by_listing: bool) -> Sequence[int]:
+def _quotas(problem: Problem, running: Mapping[str, int], by_listing: bool) -> dict[str, int]:
+    """How many operators each site is to get."""
+    sites = [site.id for site in sites_to_use(problem)]
     if by_listing:
-        return [-(-operators // sites)] * sites
-    return [operators // sites + (i < operators % sites) for i in range(sites)]
+        return dict.fromkeys(sites, -(-len(problem.operators) // len(sites)))
+    found = dict.fromkeys(sites, 0)
+    for _ in problem.operators:
+        found[min(sites, key=lambda site: found[site] + running.get(site, 0))] += 1
+    return found
 
 
 def _next_leaf(problem: Problem, table: Table) -> str | None:

@@ -84,7 +84,8 @@ def _best(running: Running) -> _Plan:
 
 def _speed(running: Running, plan: _Plan) -> float:
     """The part that the slowest pipeline would do in time."""
-    return min(1.0, running.rules.full / (plan.top if plan.net > 0 else running.top))
+    top = plan.top if plan.net > 0 else running.top
+    return min(1.0, running.rules.full / top) if top > 0 else 1.0
 
 
 def _far(running: Running) -> _Plan:

@@ -34,7 +34,7 @@ def redistribute(
 ) -> Decision:
     """One round, at time `now`. Raises UserError where an operator has no site yet or no site answers."""
     rules, history = rules or Rules(), history or History()
-    _check(problem)
+    check_table(problem)
     running = Running(problem, model, rules, history, now)
     before = running.snapshot()
     why = _evacuated(running)
@@ -64,7 +64,8 @@ def _looked_at(costs: CostTable, policy: str, rules: Rules) -> bool:
     return full or costs.difference > rules.percent_difference / 100
 
 
-def _check(problem: Problem) -> None:
+def check_table(problem: Problem) -> None:
+    """Every operator runs somewhere, and some site answers. Raises UserError."""
     if not problem.alive:
         raise UserError("no site answers, so nothing can be moved")
     for operator in problem.operators:

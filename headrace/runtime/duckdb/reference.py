@@ -22,6 +22,7 @@ from headrace.errors import EngineError, InternalError
 from headrace.plan import logical as lp
 from headrace.plan.expr import TRUE, Call, Expr
 from headrace.plan.types import Column, DataType, Schema
+from headrace.runtime.duckdb.kept import connection
 from headrace.runtime.results import conform
 from headrace.runtime.sqltext import DuckWriter
 
@@ -29,11 +30,9 @@ _SQL = DuckWriter()
 _MARK = "#mark"
 """The arrival watermark of a row on its way to the window or join that asks for it. `#` is in no name of
 a stream or table, so nothing a user can write meets our own names."""
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "memory_limit": "2GB",
-    "threads": "2",
-    "python_enable_replacements": "false",
-}
+_THREADS, _MEMORY = 2, "2GB"
+_LAST = "TIMESTAMP '9999-12-01'"
+"""Event times from here on are reserved where watermarks count: in windows, and in joins of streams."""
 
 
 def evaluate(
@@ -45,16 +44,13 @@ def evaluate(
     """The rows of the plan's answer, in no order. `tables` holds the streams and tables by name;
     `arrival_watermark` names, for a stream, the BIGINT column with its rows' arrival watermarks."""
     marks = dict(arrival_watermark or {})
-    with duckdb.connect(config=_SETTINGS) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        for name, schema in _inputs(plan, marks).items():
-            connection.register(name, conform(tables[name], schema))
-        # From here on a query can read what was registered, and nothing else.
-        connection.execute("SET enable_external_access = false")
-        try:
-            answer = connection.sql(to_sql(plan, marks)).to_arrow_table()
-        except duckdb.Error as error:
-            raise EngineError("DuckDB could not evaluate the query", detail=str(error)) from error
+    try:
+        with connection(_THREADS, _MEMORY) as database:
+            for name, schema in _inputs(plan, marks).items():
+                database.register(name, conform(tables[name], schema))
+            answer = database.sql(to_sql(plan, marks)).to_arrow_table()
+    except duckdb.Error as error:
+        raise EngineError("DuckDB could not evaluate the query", detail=str(error)) from error
     return conform(answer, plan.schema)
 
 
@@ -98,8 +94,10 @@ class Builder:
         self._names: dict[lp.LogicalPlan, str] = dict(given or {})
         self._given = frozenset(self._names)
         self._marked: set[lp.LogicalPlan] = set()
+        self._reserved = False
 
     def text(self, plan: lp.LogicalPlan) -> str:
+        self._reserved = any(isinstance(node, lp.Window | lp.IntervalJoin) for node in lp.nodes(plan))
         parts = []
         for node in self._wanted(plan):
             if node not in self._names:
@@ -164,6 +162,8 @@ class Builder:
             items.append(f"{_SQL.name(mark)} AS {_SQL.name(_MARK)}")
             self._marked.add(node)
         there = f"{_SQL.name(node.time)} IS NOT NULL"
+        if self._reserved:
+            there += f" AND {_SQL.name(node.time)} < {_LAST}"
         return f"SELECT {', '.join(items)} FROM {_SQL.name(node.stream)} WHERE {there}"
 
     def _window(self, node: lp.Window) -> str:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import duckdb
 import pyarrow as pa
 
 from headrace.catalog.model import SinkKind
 from headrace.errors import InternalError
 from headrace.plan.types import DataType, Schema
+from headrace.runtime.duckdb.kept import connection
 from headrace.runtime.sqltext import DuckWriter
 
 _SQL = DuckWriter()
+_THREADS, _MEMORY = 1, "2GB"
 _FLOATS = (DataType.FLOAT, DataType.DOUBLE)
 
 
@@ -28,10 +29,9 @@ def as_text(rows: pa.Table, schema: Schema, kind: SinkKind) -> bytes:
             head, line = (",".join(map(_csv_name, schema.names)) + "\n").encode(), _csv_line(schema)
         case _:
             raise InternalError(f"{kind} is no text")
-    with duckdb.connect(config={"threads": "1", "python_enable_replacements": "false"}) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.register("#rows", rows)
-        lines = connection.sql(f'SELECT {line} || chr(10) AS line FROM "#rows"').to_arrow_table()["line"]
+    with connection(_THREADS, _MEMORY) as database:
+        database.register("#rows", rows)
+        lines = database.sql(f'SELECT {line} || chr(10) AS line FROM "#rows"').to_arrow_table()["line"]
     return head + b"".join(_content(chunk) for chunk in lines.cast(pa.large_string()).chunks)
 
 

@@ -120,7 +120,7 @@ class WindowDatabase:
         times = micros(rows[relation.time])
         oldest, newest = pc.min(times).as_py(), pc.max(times).as_py()
         width = max(relation.span // _SHARE, (newest - oldest) // _PIECES + 1, 1)
-        if newest - oldest <= 2 * width:
+        if newest - oldest <= 2 * width or rows.num_rows <= _FEW:
             self._append(relation, rows, oldest, newest)
             return
         # A batch that spans much time, as when a backlog is read: in pieces, each of which can go by itself.

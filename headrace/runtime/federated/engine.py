@@ -23,7 +23,7 @@ from headrace.plan.federated_parts import Part
 from headrace.runtime.duckdb.window_sql import Ends, Given, opened_windows
 from headrace.runtime.duckdb.window_tables import MEMORY, WindowDatabase, micros
 from headrace.runtime.federated.ledger import Ledger
-from headrace.runtime.federated.program import Kept, Member, Program, late_windows
+from headrace.runtime.federated.program import Kept, Member, Program, late_windows, part_name, row_names
 from headrace.runtime.results import arrow_schema, conform
 
 Rows = Mapping[lp.LogicalPlan, pa.Table]
@@ -55,6 +55,7 @@ class Federation:
         pairs: int = _PAIRS,
     ) -> None:
         self._program, self.on_spark, self._pairs = program, on_spark, pairs
+        self._names = row_names(program)
         self._ledger = Ledger(folder, start)
         self._ledger.make()
         self._epoch = self._ledger.epoch()
@@ -78,9 +79,12 @@ class Federation:
             return
         if number != self.done.batch + 1 and self.done.batch >= 0:
             raise InternalError(f"batch {number} comes after batch {self.done.batch}")
-        done = replace(self.done, batch=number, rows=dict(self.done.rows), late=dict(self.done.late))
+        known = self.done
+        done = replace(known, batch=number, rows={**known.rows}, late={**known.late}, made={**known.made})
         until = self._ledger.until()
         fresh = self._stepped(fed)
+        for node, name in self._names.items():
+            _count(done.made, name, fresh[node])
         for member in self._program.members:
             self._count_late(member, fresh, done.late)
         for kept in self._program.kept:
@@ -88,7 +92,7 @@ class Federation:
             if newest is not None and kept.node.window is None:
                 done.seen = newest if done.seen is None else max(newest, done.seen)
         for member in self._program.members:
-            rows = self._answer(member, fresh, max(watermark, done.given), until.get(member.query))
+            rows = self._answer(member, fresh, max(watermark, done.given), until.get(member.query), done.made)
             if rows.num_rows:
                 self._ledger.give(member.query, number, rows)
             done.rows[member.query] = done.rows.get(member.query, 0) + rows.num_rows
@@ -140,14 +144,16 @@ class Federation:
         given = self.done.given - member.delay
         return given if member.after is None else max(given, member.after)
 
-    def _answer(self, member: Member, fresh: Rows, watermark: int, until: int | None) -> pa.Table:
+    def _answer(
+        self, member: Member, fresh: Rows, watermark: int, until: int | None, counts: dict[str, int]
+    ) -> pa.Table:
         plan, last = member.plan, _FOREVER if until is None else until
         if not member.parts:
             return conform(_between(fresh[plan], plan, member.after, last), plan.schema)
         found = [
             rows
             for ends in self._ends(member, self._given(member), min(watermark - member.delay, last))
-            if (rows := self._over_windows(member, ends)).num_rows
+            if (rows := self._over_windows(member, ends, counts)).num_rows
         ]
         return pa.concat_tables(found) if found else arrow_schema(plan.schema).empty_table()
 
@@ -188,10 +194,11 @@ class Federation:
         rows = [self.database.count(k.name, end - k.span, end) for k in member.kept if k.node in opened]
         return max(1, min(_WINDOWS, self._pairs // max(sum(rows), 1)))
 
-    def _over_windows(self, member: Member, ends: Ends) -> pa.Table:
+    def _over_windows(self, member: Member, ends: Ends, counts: dict[str, int]) -> pa.Table:
         made: dict[lp.LogicalPlan, pa.Table] = {}
-        for part in member.parts:
+        for number, part in enumerate(member.parts):
             made[part.root] = self._do(part, made, ends)
+            _count(counts, part_name(member, number), made[part.root])
         return made[member.plan]
 
     # -- an engine's share --------------------------------------------------------------------------
@@ -200,7 +207,7 @@ class Federation:
         """The rows of a part's root; its inputs are kept, or made before."""
         kept = {}
         if ends is not None:
-            kept = {k.node: self._kept(k, ends) for k in self._program.kept if k.node in part.inputs}
+            kept = {k.node: self._kept(k, ends) for k in self._program.kept if k.is_read_by(part)}
         if part.engine is Engine.SPARK:
             rows = {
                 node: self.database.read(kept[node]) if node in kept else made[node] for node in part.inputs
@@ -246,6 +253,10 @@ class Federation:
         self._ledger.write_done(self.done)
         for name, horizon in horizons.items():
             self._ledger.evict(name, horizon)
+
+
+def _count(counts: dict[str, int], name: str, rows: pa.Table) -> None:
+    counts[name] = counts.get(name, 0) + rows.num_rows
 
 
 def _aligned(instant: int, residue: int, slide: int) -> int:

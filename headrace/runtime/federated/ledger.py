@@ -1,7 +1,7 @@
 """What a federated job has on disk, so that a kill at any moment loses nothing and gives nothing twice.
 
-    kept/NAME/BATCH-NEWEST.arrow   rows taken in by a batch that windows still need; NEWEST is their newest
-    time given/BATCH-QUERY.arrow        results of a batch that were not published yet
+    kept/NAME/BATCH_NEWEST.arrow   rows taken in by a batch that windows still need, and their newest time
+    given/BATCH_QUERY.arrow        results of a batch that were not published yet
     done.json                      the newest batch that is complete, its watermark, and counts
     epoch.json                     how often the job was started; only the last start may write
     failed.json                    what stopped the last start, in our words rather than Spark's
@@ -39,6 +39,8 @@ class Done:
     rows: dict[str, int] = field(default_factory=dict)
     """Results of each member since its first start."""
     late: dict[str, int] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
+    """Rows of each relation that was counted (`program.counted`), since the first start."""
     kept: int = 0
     """Rows in the window tables."""
     held: int = 0
@@ -59,6 +61,13 @@ class Ledger:
         """While no batch is being done, in whatever process batches are done; waits for the end of one."""
         self.make()
         with (self.folder / "lock").open("a") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def publishing(self) -> Iterator[None]:
+        """While nobody else publishes: a run that was given up with its site may still be about to end."""
+        with (self.folder / "publishing").open("a") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             yield
 

@@ -36,7 +36,8 @@ class Feed:
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A relation of which rows are kept. `time` is the event time that `windows` open on; of a relation that
-    has windows already, the column with their ends."""
+    has windows already, the column with their ends. Joined rows that have windows on two of their times are
+    kept twice: a row is not needed for as long by the one as by the other."""
 
     name: str
     node: lp.LogicalPlan
@@ -50,6 +51,9 @@ class Kept:
         if self.node.window is not None:
             return self.node.window.spec.slide
         return max(window.spec.range for window in self.windows)
+
+    def is_read_by(self, part: Part) -> bool:
+        return self.node in part.inputs and _time(part, self.node) == self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class Program:
 
 
 def program_of(job: FederatedJob) -> Program:
-    """Raises NotSupported for a query that opens windows on two event times of the same joined rows."""
+    """Raises NotSupported for a query that opens windows on two event times of the same joined rows, in one
+    part."""
     plans = widened(tuple(member.plan for member in job.members))
     members = [replace(m, plan=plan) for m, plan in zip(job.members, plans, strict=True)]
     parts = _together([cut_freely(member) for member in members])
@@ -114,26 +119,24 @@ def _picked(schema: Schema, names: tuple[str, ...]) -> Schema:
 
 
 def _kept(parts: list[Part], columns: dict[lp.LogicalPlan, tuple[str, ...]]) -> tuple[Kept, ...]:
-    windows: dict[lp.LogicalPlan, dict[lp.Window, None]] = {}
+    windows: dict[tuple[lp.LogicalPlan, str], dict[lp.Window, None]] = {}
     given = {part.root for part in parts if not part.is_feed}
     for part in parts:
         for node in part.inputs:
             if node.shape is lp.Shape.STREAM or node not in given:
-                windows.setdefault(node, {})
-        for window in part.windows():
-            windows[window.input][window] = None
+                opened = {window: None for window in part.windows() if window.input == node}
+                windows.setdefault((node, _time(part, node)), {}).update(opened)
     return tuple(
-        Kept(
-            str(number), node, _picked(node.schema, columns[node]), _time(node, tuple(opened)), tuple(opened)
-        )
-        for number, (node, opened) in enumerate(windows.items())
+        Kept(str(number), node, _picked(node.schema, columns[node]), time, tuple(opened))
+        for number, ((node, time), opened) in enumerate(windows.items())
     )
 
 
-def _time(node: lp.LogicalPlan, windows: tuple[lp.Window, ...]) -> str:
+def _time(part: Part, node: lp.LogicalPlan) -> str:
+    """By which a part reads the rows of an input that are kept."""
     if node.window is not None:
         return node.window.end
-    times = {window.time for window in windows}
+    times = {window.time for window in part.windows() if window.input == node}
     if len(times) != 1:
         raise NotSupported(
             "windows on two event times of the same joined rows, in queries split between two engines",
@@ -146,11 +149,32 @@ def _time(node: lp.LogicalPlan, windows: tuple[lp.Window, ...]) -> str:
 def _member(member: FederatedMember, parts: Parts, kept: tuple[Kept, ...]) -> Member:
     mine = in_order(parts, [member.plan])
     over = tuple(p for p in mine if not p.is_feed and p.root.shape is lp.Shape.WINDOWED)
-    read = {node for part in over for node in part.inputs}
     opened = [window for part in over for window in part.windows()]
     held_back = max((delay(window.input, window.time) for window in opened), default=0)
-    found = tuple(k for k in kept if k.node in read)
+    found = tuple(k for k in kept if any(k.is_read_by(part) for part in over))
     return Member(member.query, member.plan, member.after, over, found, held_back)
+
+
+def counted(program: Program) -> dict[str, dict[int, str]]:
+    """Of each query the nodes whose rows are counted, by their number in the order of `logical.nodes`, and
+    the name that they are counted under. Queries that share rows share the name."""
+    shared, found = row_names(program), {}
+    for member in program.members:
+        own = shared | {part.root: part_name(member, k) for k, part in enumerate(member.parts)}
+        found[member.query] = {
+            number: own[node] for number, node in enumerate(lp.nodes(member.plan)) if node in own
+        }
+    return found
+
+
+def row_names(program: Program) -> dict[lp.LogicalPlan, str]:
+    """What is there of a batch before any window is given."""
+    known = [*(feed.node for feed in program.feeds), *(step.root for step in program.steps)]
+    return {relation: f"r{number}" for number, relation in enumerate(known)}
+
+
+def part_name(member: Member, number: int) -> str:
+    return f"{number} {member.query}"
 
 
 def late_windows(member: Member) -> Iterator[lp.Window]:

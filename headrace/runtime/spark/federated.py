@@ -27,7 +27,7 @@ from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.federated.ledger import Done, Ledger
-from headrace.runtime.federated.program import Member, late_windows, program_of
+from headrace.runtime.federated.program import Member, counted, late_windows, program_of
 from headrace.runtime.files import write_json
 from headrace.runtime.spark.checkpoint import last_committed, newest_planned, next_watermark
 from headrace.runtime.spark.closing import Closing
@@ -86,6 +86,7 @@ class FederatedRun(JobRun):
         # The database needs the watermark, whatever Spark itself does with it.
         self._stateful = True
         self._program = program_of(job)
+        self._counted = counted(self._program)
         self._observed = _Observed(job.id, str(context.state / "close"), self._reads())
         self._folder = context.state / "federated"
         self._ledger = Ledger(self._folder)
@@ -305,8 +306,13 @@ class FederatedRun(JobRun):
 
     def progress(self) -> Progress:
         """What is kept in the database counts as state, too."""
-        seen = super().progress()
-        return replace(seen, state_rows=self._done.kept + (seen.state_rows or 0))
+        seen, made = super().progress(), self._done.made
+        rows = tuple(
+            (query, number, made.get(name, 0))
+            for query, names in self._counted.items()
+            for number, name in names.items()
+        )
+        return replace(seen, state_rows=self._done.kept + (seen.state_rows or 0), made=rows)
 
     def progress_of(self, query: str) -> Progress:
         """The progress of one member: the job's, with the member's own rows."""

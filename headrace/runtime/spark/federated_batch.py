@@ -40,6 +40,8 @@ class _Open:
     program: Program
     federation: Federation
     tables: dict[str, pa.Table]
+    epoch: int
+    """The start that they were opened by."""
 
 
 _OPEN: dict[str, _Open] = {}
@@ -114,6 +116,10 @@ class BatchFunction:
             held.federation.batch(number, watermark, fed)
 
     def _opened(self, data: Any) -> _Open:
+        held = _OPEN.get(self._folder)
+        if held is not None and held.epoch != data["epoch"]:
+            # Of an earlier start here: the job may have been elsewhere since, and be further.
+            _drop(self._folder)
         if self._folder not in _OPEN:
             members = tuple(
                 FederatedMember(
@@ -125,7 +131,7 @@ class BatchFunction:
             catalog = [Table.model_validate(table) for table in data["tables"]]
             tables = {t.name: conform(load_table(t, Path(data["root"])), t.schema_) for t in catalog}
             federation = Federation(program, Path(self._folder), tables, _nowhere)
-            _OPEN[self._folder] = _Open(program, federation, tables)
+            _OPEN[self._folder] = _Open(program, federation, tables, data["epoch"])
         return _OPEN[self._folder]
 
 

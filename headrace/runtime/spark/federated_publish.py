@@ -23,19 +23,28 @@ class FederatedPublisher:
     def __init__(self, job: str, ledger: Ledger, state: Path, readers: Mapping[str, Reader]) -> None:
         self._suffix, self._ledger, self._readers = fingerprint(job)[:8], ledger, readers
         self._file = state / "published.json"
-        self._batch = (
-            json.loads(self._file.read_text(encoding="utf-8"))["batch"] if self._file.exists() else -1
-        )
+        self._batch = self._published()
         for reader in readers.values():
             reader.folder.mkdir(parents=True, exist_ok=True)
             if reader.published:
                 (reader.folder / MARKER).touch()
 
+    def _published(self) -> int:
+        if not self._file.exists():
+            return -1
+        return int(json.loads(self._file.read_text(encoding="utf-8"))["batch"])
+
     def publish(self) -> Done:
         """Publish what was completed since the last call; what is complete, and so published."""
         done = self._ledger.done()
-        found = self._ledger.given(done.batch)
-        touched = set()
+        if done.batch > self._batch or self._ledger.given(done.batch):
+            with self._ledger.publishing():
+                self._publish(done)
+        return done
+
+    def _publish(self, done: Done) -> None:
+        found, touched = self._ledger.given(done.batch), set[Path]()
+        self._batch = self._published()
         for batch, query, path in found:
             reader = self._readers[query]
             if batch > self._batch and (reader.published or reader.take is not None):
@@ -48,4 +57,3 @@ class FederatedPublisher:
             self._batch = done.batch
         for _, _, path in found:
             path.unlink(missing_ok=True)
-        return done

@@ -17,6 +17,7 @@ from urllib.parse import urlparse
 
 from headrace.catalog.redact import redact
 from headrace.errors import EngineError
+from headrace.runtime.spark.causes import cause_of
 
 PORT = 15002
 """Of a Spark Connect address that names none."""
@@ -161,7 +162,4 @@ def _ask(address: str, session: str, left: Callable[[], float]) -> str:
 
 def told(error: Exception) -> str:
     """What gRPC or Spark says, in a line, without its stack."""
-    code, details = getattr(error, "code", None), getattr(error, "details", None)
-    if callable(code) and callable(details):
-        return f"{code().name}: {str(details()).splitlines()[0][:300]}" if details() else str(code().name)
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    return cause_of(error, 300)

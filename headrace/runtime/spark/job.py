@@ -12,7 +12,6 @@ State on disk, all in the job's folder, each written whole and renamed:
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +27,7 @@ from headrace.plan import logical as lp
 from headrace.plan.placed import Job
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.files import write_json
+from headrace.runtime.spark.causes import cause_of, is_site_gone
 from headrace.runtime.spark.checkpoint import last_committed
 from headrace.runtime.spark.closing import Closing
 from headrace.runtime.spark.compile import Compiler, is_stateful
@@ -48,9 +48,7 @@ _CLOSE_TRIES = 40
 
 def engine_message(error: BaseException) -> str:
     """What stopped a query, without Spark's stack and plan."""
-    text = str(getattr(error, "desc", "") or error)
-    causes = re.findall(r"\[[A-Z_.]+\][^\n]*", text)
-    return (causes[-1] if causes else text.strip().splitlines()[0] if text.strip() else repr(error))[:800]
+    return cause_of(error, 800)
 
 
 class JobRun:
@@ -221,6 +219,7 @@ class JobRun:
             if self._stopping.is_set():
                 self._end(JobState.STOPPED)
             else:
+                self._observed.lost = is_site_gone(error)
                 self._end(JobState.FAILED, engine_message(error))
 
     def _drain_input(self) -> None:
@@ -323,6 +322,8 @@ class JobRun:
                 self._query.stop()
             self._observe()
         except Exception as problem:
+            if state is not JobState.FAILED:
+                self._observed.lost = is_site_gone(problem)
             error = error or engine_message(problem)
             state = JobState.FAILED
         self._observed.error = error

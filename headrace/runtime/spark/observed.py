@@ -46,6 +46,7 @@ class Observed:
         self.newest: int | None = None
         self.totals: Mapping[str, int | None] = {}
         self.error = ""
+        self.lost = False
         self.notes: tuple[str, ...] = ()
 
     @property
@@ -107,5 +108,6 @@ class Observed:
                 lag=max(lag, 0) if lag is not None else None,
                 input_total=whole,
                 error=self.error,
+                lost=self.lost,
                 notes=self.notes,
             )

@@ -21,6 +21,7 @@ from typing import Any
 from headrace.catalog.redact import redact
 from headrace.errors import EngineError, NotSupported, SiteSilent
 from headrace.runtime.java import find_java
+from headrace.runtime.spark.causes import cause_of
 from headrace.runtime.spark.health import knock
 from headrace.runtime.spark.remote import Ledger, named
 
@@ -137,7 +138,7 @@ class Sessions:
         try:
             session = builder.getOrCreate()
         except Exception as error:
-            raise EngineError(f"Spark did not start on {master}", detail=_first_line(error)) from error
+            raise EngineError(f"Spark did not start on {master}", detail=cause_of(error)) from error
         session.sparkContext.setLogLevel("ERROR")
         _hush_workers(session, self._scratch / "workers.log")
         process = getattr(session.sparkContext._gateway, "proc", None)
@@ -166,7 +167,7 @@ class Sessions:
                 ledger.end(fresh)
             raise SiteSilent(
                 f"no Spark Connect server answers at {redact(address)}",
-                detail=_first_line(error),
+                detail=cause_of(error),
                 hint="Start the server, or change the endpoint of the site in headrace.yaml.",
             ) from error
         return _made_current(session)
@@ -250,7 +251,3 @@ def _answers(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:500]

@@ -25,6 +25,7 @@ from pathlib import Path
 from headrace.catalog.model import FileSource, Format, Source
 from headrace.errors import EngineError, NotSupported
 from headrace.plan.channels import ChannelJob
+from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.ports import Ports
@@ -32,6 +33,7 @@ from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.sites import Unit
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
+from headrace.runtime.spark.federated import FederatedRun
 from headrace.runtime.spark.health import Checker, SiteDown
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.remote import Ledger, Left, address_of, stop_all, stop_named
@@ -79,6 +81,13 @@ class SitesExecutor(SparkExecutor):
             super().start_tree(tree, context, members, drain=drain)
         self._endpoint_of[tree.id] = context.endpoint
 
+    def start_federated(
+        self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
+    ) -> None:
+        with self._starting[context.endpoint]:
+            super().start_federated(job, context, members, drain=drain)
+        self._endpoint_of[job.id] = context.endpoint
+
     def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
         with self._starting[context.endpoint]:
             super().start_channel(job, context, ports, drain=drain)
@@ -107,8 +116,17 @@ class SitesExecutor(SparkExecutor):
             return Progress(job_id, JobState.FAILED, error="its site was lost")
         return super().progress(job_id)
 
+    def set_until(self, job_id: str, query: str, end: int) -> None:
+        if self._is_lost(job_id):
+            raise EngineError(f"the site of {job_id} was lost, and nobody has taken it over yet")
+        super().set_until(job_id, query, end)
+
+    def seen_until(self, job_id: str) -> int | None:
+        return None if self._is_lost(job_id) else super().seen_until(job_id)
+
     def _is_lost(self, name: str) -> bool:
-        return name in self._lost and name not in self._jobs and name not in self._trees
+        known = name in self._jobs or name in self._trees or name in self._federated
+        return name in self._lost and not known
 
     def open_session(self, endpoint: str) -> str | None:
         """The session of this process at a site: what runs in it is known."""
@@ -129,9 +147,13 @@ class SitesExecutor(SparkExecutor):
         for name in self.running_at(endpoint):
             run = self._jobs.pop(name)
             threading.Thread(target=run.stop, daemon=True).start()
-            members = {query for query, tree in self._trees.items() if tree is run}
-            self._trees = {query: tree for query, tree in self._trees.items() if query not in members}
-            self._lost |= {name} | members
+            # A query of a split job that another one takes over from is that one's.
+            self._lost |= {
+                name,
+                *(q for q, other in (*self._trees.items(), *self._federated.items()) if other is run),
+            }
+            self._trees = {query: tree for query, tree in self._trees.items() if tree is not run}
+            self._federated = {query: job for query, job in self._federated.items() if job is not run}
         self._sessions.forget(endpoint)
 
     # -- rehearsal ----------------------------------------------------------------------------------
@@ -174,12 +196,20 @@ def _rehearsal(unit: Unit, site: str, folder: Path) -> JobRun:
         return JobRun(replace(unit.job, id=f"{unit.job.id}-rehearsal"), context, drain=True)
     if isinstance(unit.job, ChannelJob):
         return _channel_rehearsal(unit.job, context, folder)
-    tree = replace(unit.job, id=f"{unit.job.id}-rehearsal")
     members = {
         name: _over_nothing(member, folder / f"member-{name}", empty)
         for name, member in unit.members(site).items()
     }
+    if isinstance(unit.job, FederatedJob):
+        return _split_rehearsal(unit.job, context, members)
+    tree = replace(unit.job, id=f"{unit.job.id}-rehearsal")
     return TreeRun(tree, context, members, drain=True)
+
+
+def _split_rehearsal(job: FederatedJob, context: JobContext, members: Mapping[str, JobContext]) -> JobRun:
+    """For all windows: what a member hands over to another job says nothing of the site."""
+    free = tuple(replace(member, after=None, until=None) for member in job.members)
+    return FederatedRun(replace(job, id=f"{job.id}-rehearsal", members=free), context, members, drain=True)
 
 
 def _channel_rehearsal(job: ChannelJob, context: JobContext, folder: Path) -> JobRun:

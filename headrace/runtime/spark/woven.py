@@ -47,6 +47,8 @@ OUTPUT = "watermark bigint, query string, kind int, rows bigint, data binary"
 _TO_BUCKETS = "bucket int, data binary"
 _VERSION = "version"
 _BIG_BATCH = "200000"
+BLOB_ROWS = 1 << 15
+_FRAME_BLOBS = 64
 
 
 def settings() -> dict[str, str]:
@@ -140,12 +142,12 @@ def processor(tree: str, spec_json: str) -> Any:
                 for blob in frame["data"]:
                     if blob:
                         weaver.take(from_blob(blob))
-            yield self._advance(key, weaver, timerValues)
+            yield from self._advance(key, weaver, timerValues)
 
         def handleExpiredTimer(
             self, key: Any, timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
-            yield self._advance(key, self._open(key), timerValues)
+            yield from self._advance(key, self._open(key), timerValues)
 
         def close(self) -> None:
             pass
@@ -161,7 +163,7 @@ def processor(tree: str, spec_json: str) -> Any:
             del items[_VERSION]
             return Weaver.restore(self._spec, items.items())
 
-        def _advance(self, key: Any, weaver: Weaver, timers: Any) -> pd.DataFrame:
+        def _advance(self, key: Any, weaver: Weaver, timers: Any) -> Iterator[pd.DataFrame]:
             watermark = timers.getCurrentWatermarkInMs()
             advanced = weaver.advance(watermark * 1000)
             puts, deletes = weaver.changes()
@@ -176,7 +178,7 @@ def processor(tree: str, spec_json: str) -> Any:
             # In every batch that moves the watermark: what is late is judged by the last one.
             self._handle.registerTimer(watermark + 1)
             held.keep(f"{tree} {key[0]}", spec_json, version, weaver)
-            return _frame(watermark, advanced)
+            yield from frames(watermark, advanced)
 
     return TreeProcessor()
 
@@ -188,15 +190,26 @@ def begun(spec: TreeSpec) -> Weaver:
     return weaver
 
 
-def _frame(watermark: int, advanced: Advanced) -> pd.DataFrame:
+def frames(watermark: int, advanced: Advanced) -> Iterator[pd.DataFrame]:
+    """Results in blobs and frames of a moderate size. The last batch of an input closes all windows that are
+    open, which may be millions: in one piece they fill the JVM, whose Parquet writer looks at its memory only
+    after a hundred rows."""
+    found: list[tuple[int, str, int, int, bytes]] = []
+    for query, batch in advanced.results:
+        for start in range(0, max(batch.num_rows, 1), BLOB_ROWS):
+            part = batch.slice(start, BLOB_ROWS)
+            found.append((watermark, query, RESULTS, part.num_rows, to_blob(pa.Table.from_batches([part]))))
+            if len(found) == _FRAME_BLOBS:
+                yield _framed(found)
+                found = []
+    found += [(watermark, query, LATE, late, b"") for query, late in advanced.late.items() if late]
+    yield _framed(found)
+
+
+def _framed(rows: list[tuple[int, str, int, int, bytes]]) -> pd.DataFrame:
     import pandas as pd
 
-    found = [
-        (watermark, query, RESULTS, batch.num_rows, to_blob(pa.Table.from_batches([batch])))
-        for query, batch in advanced.results
-    ]
-    found += [(watermark, query, LATE, late, b"") for query, late in advanced.late.items() if late]
-    return pd.DataFrame(found, columns=["watermark", "query", "kind", "rows", "data"])
+    return pd.DataFrame(rows, columns=["watermark", "query", "kind", "rows", "data"])
 
 
 def to_blob(table: pa.Table) -> bytes:

@@ -240,7 +240,10 @@ class ExprWriter(ABC):
         factor = self.double(float(10 ** min(abs(digits), 308)))
         scale, unscale = ("*", "/") if digits >= 0 else ("/", "*")
         scaled = f"({value} {scale} {factor})"
-        near = f"CAST(floor((abs({scaled}) + {self.double(0.5)})) AS {self.type(T.DOUBLE)})"
+        below = f"CAST(floor(abs({scaled})) AS {self.type(T.DOUBLE)})"
+        # Not floor(x + 0.5): that sum is itself rounded, and 1.0 for the number right below a half.
+        up = f"((abs({scaled}) - {below}) >= {self.double(0.5)})"
+        near = f"({below} + CASE WHEN {up} THEN {self.double(1.0)} ELSE {self.double(0.0)} END)"
         result = f"({self.sign(scaled)} * ({near} {unscale} {factor}))"
         return f"(CASE WHEN (abs({scaled}) < {self.double(_WHOLE)}) THEN {result} ELSE {value} END)"
 

@@ -11,33 +11,27 @@ import pytest
 
 from headrace.errors import InternalError
 from headrace.plan import logical as lp
-from headrace.plan.federated import Engine, FederatedJob, FederatedMember, operators
+from headrace.plan.federated import FederatedJob, FederatedMember, operators
 from headrace.runtime.federated.engine import Federation
 from headrace.runtime.federated.ledger import Ledger
 from headrace.runtime.federated.program import program_of
 from tests.federated_cases import (
-    QUERIES,
+    BATCHES,
+    CQ1,
+    CQ3,
+    FILTERS,
     SECOND,
     START,
+    D,
     Driven,
+    S,
     answer,
+    assert_answer,
     difference,
     job_of,
     plan_of,
     readings,
-    sliced,
 )
-
-S, D = Engine.SPARK, Engine.DUCKDB
-CQ1, CQ3 = plan_of(QUERIES["cq1"]), plan_of(QUERIES["cq3"])
-FILTERS = (S, S, D, D, D)
-BATCHES = sliced(readings(5, 30, rate=8), 3)
-
-
-def assert_answer(driven: Driven, query: str, wanted: pa.Table) -> None:
-    plan = next(m.plan for m in driven.job.members if m.query == query)
-    found = difference(plan, wanted, driven.answers(query))
-    assert wanted.num_rows and not found, found.text()
 
 
 def test_a_job_goes_on_from_its_files(tmp_path: Path) -> None:

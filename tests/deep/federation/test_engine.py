@@ -9,31 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from headrace.plan.federated import Engine
 from tests.federated_cases import (
-    QUERIES,
+    BATCHES,
+    CQ1,
+    CQ3,
+    FILTERS,
     SECOND,
     START,
+    D,
     Driven,
+    S,
     answer,
+    assert_answer,
     difference,
     job_of,
-    plan_of,
     readings,
     sliced,
     with_arrival,
 )
-
-S, D = Engine.SPARK, Engine.DUCKDB
-CQ1, CQ3 = plan_of(QUERIES["cq1"]), plan_of(QUERIES["cq3"])
-FILTERS = (S, S, D, D, D)
-BATCHES = sliced(readings(5, 30, rate=8), 3)
-
-
-def assert_answer(driven: Driven, query: str, wanted: pa.Table) -> None:
-    plan = next(m.plan for m in driven.job.members if m.query == query)
-    found = difference(plan, wanted, driven.answers(query))
-    assert wanted.num_rows and not found, found.text()
 
 
 def test_rows_that_come_too_late_miss_the_windows_that_were_given(tmp_path: Path) -> None:

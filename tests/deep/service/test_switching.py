@@ -4,7 +4,7 @@ whenever the process is killed."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +36,8 @@ def jump(second: int) -> float:
 class Ground:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, pace: int = 1) -> None:
         self.death, self.pace = Death(), pace
+        self.rate: Callable[[int], float] = jump
+        self.share: Callable[[int], float] = lambda _: 0.5
         self.root, self.monkeypatch = root, monkeypatch
         self.project: Project = write(root, top=f"{TOP}#engine: auto")
         calibrated(self.project, COSTS)
@@ -66,7 +68,7 @@ class Ground:
             hooks = Hooks(watch, self.notes.append, rules=RULES)
             runner = Runner(self.project, store, clock, clock.sleep, options or Options(), hooks)
             runner.prepare()
-            self.engine = SplitEngine(self.death, jump, end, self.pace)
+            self.engine = SplitEngine(self.death, self.rate, end, self.pace, self.share)
             return runner.run(self.engine)
 
     def killed(self, step: int, **how: object) -> bool:
@@ -121,6 +123,24 @@ def test_a_jump_of_the_rate_moves_the_query_to_the_split_that_is_best_now(ground
 def test_a_steady_rate_changes_nothing(ground: Ground) -> None:
     ground.run(rounds=18)
     assert len(ground.jobs()) == 1 and ground.notes == []
+
+
+def test_a_window_that_grows_moves_the_query_at_the_same_rate(ground: Ground) -> None:
+    """By the estimate, half of the rows pass the filter; few do, and then nearly all."""
+    ground.rate, ground.share = lambda _: 5000.0, lambda second: 0.01 if second < 30 else 0.9
+    ground.run(rounds=28)
+    assert ground.notes == [], "what is seen keeps the split that the estimate would leave"
+    ground.run(rounds=70)
+    assert ground.engine is not None and len(ground.engine.started) == 2
+    assert ground.engine.started[-1].members[0].engines == (Engine.SPARK, Engine.SPARK, Engine.DUCKDB)
+    check(ground)
+    # The new split does not count what passes the filter. What was seen before is not forgotten, nor by the
+    # next run: by the estimate both would be left.
+    ground.rate = lambda _: 1200.0
+    ground.notes.clear()
+    ground.run(rounds=40)
+    assert len(ground.jobs()) == 1 and ground.notes == []
+    check(ground)
 
 
 def test_a_drain_does_not_choose_again_but_ends_what_was_begun(ground: Ground) -> None:

@@ -328,6 +328,14 @@ QUERIES = [
         'planner.federation: "on" is not one of off, auto, spark, duckdb',
     ),
     Bad(
+        "distribution",
+        "name: p\nplanner: {distribution: ▶round-robin}\n",
+        'planner.distribution: "round-robin" is not one of off, round_robin, grouping, ours',
+        '"round_robin"',
+    ),
+    Bad("region", "name: p\nsites:\n  a: {region: ▶north east}\n", '"north east" is not a name', "letters"),
+    Bad("free", query("    sql: SELECT 1\n    ▶free: true\n"), 'unknown key "free" in queries.q', ""),
+    Bad(
         "query site", query("    sql: SELECT 1\n    site: ▶locla\n"), 'site "locla" does not exist', '"local"'
     ),
 ]

@@ -194,6 +194,16 @@ def test_least(tmp_path: Path) -> None:
 ONE_EACH = "streams:\n  s: {source: {kind: rate}}\nqueries:\n  q: {sql: SELECT 1}\n"
 
 
+def test_who_names_no_site_is_free_where_jobs_are_distributed(tmp_path: Path) -> None:
+    text = "name: p\nsites: {a: {region: north}, b: {}}\nqueries:\n"
+    text += "  q: {sql: SELECT 1}\n  r: {sql: SELECT 1, site: a}\n"
+    for pattern in ("off", "round_robin", "grouping", "ours"):
+        found = load(tmp_path, f"{text}planner: {{distribution: {pattern}}}\n")
+        assert [query.free for query in found.queries.values()] == [pattern != "off", False]
+        assert [query.site for query in found.queries.values()] == ["a", "a"] and found.default_site == "a"
+        assert [site.region for site in found.sites.values()] == ["north", "main", "main"]
+
+
 @pytest.mark.parametrize(
     ("sites", "default"),
     [

@@ -10,10 +10,11 @@ from tests.unit.cli.bad_inputs import ALL, Bad
 from tests.unit.cli.entry import PROJECT, Done, call, make_project, spawn
 
 Capture = pytest.CaptureFixture[str]
-_SPAWNED = ("no such command", "results of what never ran", "two windows")
+SPAWNED = ("two windows", "no such command", "results of what never ran")
+"""The first is a process of its own here, the others in deep/."""
 
 
-def _ready(bad: Bad, root: Path) -> tuple[Path, list[str]]:
+def ready(bad: Bad, root: Path) -> tuple[Path, list[str]]:
     """The project with its mistake, and the command line."""
     old, new = bad.project
     assert old in PROJECT, f"{old!r} is not in the sample project"
@@ -22,11 +23,11 @@ def _ready(bad: Bad, root: Path) -> tuple[Path, list[str]]:
     return folder, [arg.replace("{p}", str(folder)) for arg in bad.args]
 
 
-def _content(folder: Path) -> dict[str, bytes | None]:
+def content(folder: Path) -> dict[str, bytes | None]:
     return {str(p): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
 
-def _judge(bad: Bad, folder: Path, done: Done) -> None:
+def judge(bad: Bad, folder: Path, done: Done) -> None:
     place, says = (text.replace("{p}", str(folder)) for text in (bad.place, bad.says))
     assert done.code == 2
     assert done.out == ""
@@ -40,33 +41,36 @@ def _judge(bad: Bad, folder: Path, done: Done) -> None:
 
 @pytest.mark.parametrize("bad", ALL, ids=lambda b: b.id)
 def test_in_this_process(bad: Bad, tmp_path: Path, capsys: Capture) -> None:
-    folder, args = _ready(bad, tmp_path)
-    before = _content(tmp_path)
-    _judge(bad, folder, call(capsys, *args))
-    assert _content(tmp_path) == before
+    folder, args = ready(bad, tmp_path)
+    before = content(tmp_path)
+    judge(bad, folder, call(capsys, *args))
+    assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("bad", [b for b in ALL if b.id in _SPAWNED], ids=lambda b: b.id)
+@pytest.mark.parametrize("bad", [b for b in ALL if b.id == SPAWNED[0]], ids=lambda b: b.id)
 def test_as_a_process(bad: Bad, tmp_path: Path) -> None:
-    folder, args = _ready(bad, tmp_path)
-    before = _content(tmp_path)
-    _judge(bad, folder, spawn(*args))
-    assert _content(tmp_path) == before
+    folder, args = ready(bad, tmp_path)
+    before = content(tmp_path)
+    judge(bad, folder, spawn(*args))
+    assert content(tmp_path) == before
 
 
-def test_inside_the_project_without_naming_it(tmp_path: Path) -> None:
+def test_inside_the_project_without_naming_it(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = make_project(tmp_path / "p", PROJECT.replace("FROM s WHERE", "FROM ss WHERE"))
-    before = _content(tmp_path)
-    done = spawn("check", cwd=folder)
+    before = content(tmp_path)
+    monkeypatch.chdir(folder)
+    done = call(capsys, "check")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("user error: headrace.yaml:18:31: ")
-    assert _content(tmp_path) == before
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize("bad", ALL, ids=lambda b: b.id)
 def test_as_json(bad: Bad, tmp_path: Path, capsys: Capture) -> None:
     """The same, for programs: one JSON object on standard output, with the place in it."""
-    folder, args = _ready(bad, tmp_path)
+    folder, args = ready(bad, tmp_path)
     done = call(capsys, args[0], "--json", *args[1:])
     assert (done.code, done.err) == (2, "")
     said = done.json
@@ -79,4 +83,4 @@ def test_as_json(bad: Bad, tmp_path: Path, capsys: Capture) -> None:
 def test_the_table_is_large_enough() -> None:
     assert len({bad.id for bad in ALL}) == len(ALL) >= 45
     assert len({(bad.args, bad.project, bad.place) for bad in ALL if bad.args[0] == "check"}) >= 30
-    assert len([bad for bad in ALL if bad.id in _SPAWNED]) == len(_SPAWNED)
+    assert len([bad for bad in ALL if bad.id in SPAWNED]) == len(SPAWNED)

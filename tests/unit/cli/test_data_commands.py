@@ -19,7 +19,7 @@ from headrace.runtime.executor import Executor
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service import session
 from headrace.state.lock import RunLock
-from tests.unit.cli.entry import COUNTS, PROJECT, Done, call, make_project, publish_counts, spawn
+from tests.unit.cli.entry import COUNTS, PROJECT, Done, call, make_project, publish_counts
 
 Capture = pytest.CaptureFixture[str]
 
@@ -32,8 +32,8 @@ def _rows(done: Done) -> list[tuple[object, ...]]:
     ]
 
 
-def test_reference_gives_the_hand_computed_answer(tmp_path: Path) -> None:
-    done = spawn("reference", "counts", make_project(tmp_path / "p"), "--json")
+def test_reference_gives_the_hand_computed_answer(tmp_path: Path, capsys: Capture) -> None:
+    done = call(capsys, "reference", "counts", make_project(tmp_path / "p"), "--json")
     assert done.code == 0, done.err
     assert _rows(done) == COUNTS
     assert done.json["columns"] == ["window_start", "window_end", "k", "n", "total"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from headrace.cli import commands_project
 from headrace.errors import EngineError, InternalError
-from tests.unit.cli.entry import call, make_project, spawn
+from tests.unit.cli.entry import call
 
 Capture = pytest.CaptureFixture[str]
 
@@ -81,18 +79,7 @@ def test_failures_that_are_not_the_users(
         assert as_json.json["error"] == ("internal error" if bug else "engine error")
 
 
-def test_errors_have_no_colour_codes_in_a_file(tmp_path: Path) -> None:
-    done = spawn("check", tmp_path)
+def test_errors_have_no_colour_codes_in_a_file(tmp_path: Path, capsys: Capture) -> None:
+    done = call(capsys, "check", tmp_path)
     assert done.code == 2
     assert "\x1b" not in done.err
-
-
-def test_a_reader_that_goes_away_early_is_no_error(tmp_path: Path) -> None:
-    folder = make_project(tmp_path / "p")
-    text = (folder / "headrace.yaml").read_text()
-    more = "".join(f"  q{i}:\n    sql: SELECT ts, v FROM s WHERE k = {i}\n" for i in range(400))
-    (folder / "headrace.yaml").write_text(text + more)
-    command = f"{sys.executable} -m headrace.cli.main plan {folder} | head -1"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.startswith("start tree-") and done.stdout.endswith(" on local for 1 query  reads s\n")
-    assert done.stderr == ""

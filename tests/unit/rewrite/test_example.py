@@ -1,4 +1,5 @@
-"""Every query of the example project: loads, binds, and answers the same before and after the rewrite."""
+"""Queries of the example project: load, bind, and answer the same before and after the rewrite. Every fourth
+here, the others in deep/."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from headrace.runtime.generate import batches
 from headrace.sql.bind import bind_query
 
 PROJECT = load_project(Path(__file__).parents[3] / "examples" / "smart-plugs")
+QUERIES = list(PROJECT.queries.values())
 Row = tuple[object, ...]
 
 
@@ -47,8 +49,12 @@ def _without_fractions(row: Row) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize("query", PROJECT.queries.values(), ids=list(PROJECT.queries))
+@pytest.mark.parametrize("query", QUERIES[::4], ids=lambda query: query.name)
 def test_the_rewrite_changes_no_answer(query: Query) -> None:
+    compare_answers(query)
+
+
+def compare_answers(query: Query) -> None:
     bound = bind_query(query, PROJECT.streams, PROJECT.tables)
     better = rewrite(bound)
     assert better.schema == bound.schema

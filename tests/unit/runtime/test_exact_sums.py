@@ -6,12 +6,12 @@ import math
 import random
 from fractions import Fraction
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from headrace.plan.expr import AggregateCall, ColumnRef
 from headrace.plan.types import DataType
+from headrace.runtime.duckdb.kept import connection
 from headrace.runtime.duckdb.window_sql import _merge, _partials
 from headrace.runtime.sqltext import DuckWriter
 
@@ -22,7 +22,7 @@ CALLS = (AggregateCall("sum", V), AggregateCall("avg", V))
 
 def answer(values: list[float | None]) -> tuple[float | None, ...]:
     rows = pa.table({"v": pa.array(values, pa.float64())})
-    with duckdb.connect() as db:
+    with connection(2, "1GB") as db:
         db.register("rows", rows)
         found = db.execute(f"SELECT {', '.join(SQL.aggregate(call) for call in CALLS)} FROM rows").fetchone()
     assert found is not None
@@ -32,7 +32,7 @@ def answer(values: list[float | None]) -> tuple[float | None, ...]:
 def merged(values: list[float], panes: int) -> tuple[float | None, ...]:
     """The same, of the sums of panes."""
     rows = pa.table({"v": values, "pane": [n % panes for n in range(len(values))]})
-    with duckdb.connect() as db:
+    with connection(2, "1GB") as db:
         db.register("rows", rows)
         found: list[float | None] = []
         for call in CALLS:

@@ -17,11 +17,13 @@ from typing import Any
 from headrace.catalog.model import Project
 from headrace.cost.federation import FederationCosts
 from headrace.errors import InternalError
+from headrace.plan import logical as lp
 from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import JobContext, JobState, Progress
+from headrace.runtime.federated.program import counted, program_of
 from headrace.service.calibration_file import FederationCalibration, MeasuredCase, save_federation
 from headrace.service.project import open_project
 from tests.unit.service.disk_engine import Death
@@ -77,11 +79,11 @@ def write(root: Path, rest: str = "planner: {federation: auto}", **queries: str)
     return open_project(root)
 
 
-def calibrated(project: Project, costs: FederationCosts = PRICES) -> None:
+def calibrated(project: Project, costs: FederationCosts = PRICES, site: str = "local") -> None:
     """As if these had been measured."""
     case = MeasuredCase(case="made up", measured=1.0, predicted=1.0)
     found = FederationCalibration(
-        endpoint=project.sites["local"].endpoint,
+        endpoint=project.sites[site].endpoint,
         machine="",
         date="2024-05-01 12:00",
         headrace="",
@@ -90,7 +92,7 @@ def calibrated(project: Project, costs: FederationCosts = PRICES) -> None:
         held_out=case,
         costs=costs.to_dict(),
     )
-    save_federation(project, "local", found)
+    save_federation(project, site, found)
 
 
 @dataclass
@@ -100,15 +102,32 @@ class _Unit:
     members: Mapping[str, JobContext]
     state: JobState = JobState.RUNNING
     rows: float = 0.0
+    passed: float = 0.0
+
+    def made(self) -> tuple[tuple[str, int, int], ...]:
+        """Where the parts of the real job meet, rows that have passed the filter are counted."""
+        plans = {member.query: list(lp.nodes(member.plan)) for member in self.job.members}
+        return tuple(
+            (query, number, int(self.passed))
+            for query, names in counted(program_of(self.job)).items()
+            for number in names
+            if isinstance(plans[query][number], lp.Filter)
+        )
 
 
 class SplitEngine:
-    """Implements runtime.executor.Executor for split jobs. `rate` gives rows by second of event time."""
+    """Implements runtime.executor.Executor for split jobs. `rate` gives rows by second of event time, and
+    `share` how many of them pass the filter."""
 
     def __init__(
-        self, death: Death, rate: Callable[[int], float] = lambda _: 100.0, end: int = 10**9, pace: int = 1
+        self,
+        death: Death,
+        rate: Callable[[int], float] = lambda _: 100.0,
+        end: int = 10**9,
+        pace: int = 1,
+        share: Callable[[int], float] = lambda _: 0.5,
     ) -> None:
-        self._death, self._rate, self._end, self._pace = death, rate, end, pace
+        self._death, self._rate, self._end, self._pace, self._share = death, rate, end, pace, share
         self._units: dict[str, _Unit] = {}
         self._drain = False
         self.calls: list[tuple[str, str]] = []
@@ -172,7 +191,9 @@ class SplitEngine:
                 self._second(unit)
         position = _known(unit.folder)["position"]
         watermark = position * MICROS if position else None
-        return Progress(job_id, unit.state, batch=0, input_rows=int(unit.rows), watermark=watermark)
+        made = unit.made() if job_id == unit.job.id else ()
+        rows = int(unit.rows)
+        return Progress(job_id, unit.state, batch=0, input_rows=rows, watermark=watermark, made=made)
 
     def _second(self, unit: _Unit) -> None:
         known = _known(unit.folder)
@@ -190,6 +211,7 @@ class SplitEngine:
                 results.mkdir(parents=True, exist_ok=True)
                 (results / f"part-{unit.job.id}-{now:06d}.json").write_text("{}\n")
         unit.rows += self._rate(now)
+        unit.passed += self._rate(now) * self._share(now)
         _write(unit.folder, {**known, "position": now})
 
     def close(self) -> None:

@@ -104,16 +104,21 @@ def _member(found: Project, query: Query) -> TreeMember | str:
 
 def _place(found: Project, names: Sequence[str], taken: Collection[str]) -> PlacedPlan:
     """At most three to a tree."""
+    at = {name: found.queries[name].site for name in names}
     parts = [(name, _member(found, found.queries[name])) for name in names]
-    members = [part for _, part in parts if isinstance(part, TreeMember)]
-    jobs = tuple(Job(name, name, "local", _plan("alone")) for name, part in parts if isinstance(part, str))
+    jobs = tuple(Job(name, name, at[name], _plan("alone")) for name, part in parts if isinstance(part, str))
     free = (f"tree-{number}" for number in range(1, 99) if f"tree-{number}" not in taken)
-    groups = [tuple(members[i : i + 3]) for i in range(0, len(members), 3)]
-    return PlacedPlan(jobs, tuple(TreeJob(next(free), "local", shape_of(group), group) for group in groups))
+    trees: list[TreeJob] = []
+    for site in dict.fromkeys(at.values()):
+        members = [part for name, part in parts if isinstance(part, TreeMember) and at[name] == site]
+        groups = [tuple(members[i : i + 3]) for i in range(0, len(members), 3)]
+        trees += [TreeJob(next(free), site, shape_of(group), group) for group in groups]
+    return PlacedPlan(jobs, tuple(trees))
 
 
-def _best(found: Project, member: TreeMember, site: str, trees: Sequence[TreeJob]) -> TreeJob | None:
-    return next((tree for tree in trees if tree.site == site and tree.shape.takes(member)), None)
+def _best(found: Project, member: TreeMember, site: str | None, trees: Sequence[TreeJob]) -> TreeJob | None:
+    able = [tree for tree in trees if site in (None, tree.site) and tree.shape.takes(member)]
+    return next(iter(able), None)
 
 
 def weaver() -> Planner:

@@ -132,6 +132,17 @@ def test_another_site_is_offered_where_it_would_fit(tmp_path: Path) -> None:
     assert "--force" in refusal(project).hint
 
 
+def test_a_query_that_names_no_site_is_asked_about_the_one_it_gets(tmp_path: Path) -> None:
+    """A batch is 0.47 CPU-s: the pattern gives it to a site that has room, as long as there is one."""
+    more = "planner: {trigger: 1 second, distribution: ours}\n"
+    free = new().model_copy(update={"free": True})
+    two = {**ONE, "b": ("core", TWO)}
+    assert ask(write(tmp_path, two, core="cpu: 1", edge="cpu: 1", more=more), free) == []
+    four = {**two, "c": ("edge", ALL), "d": ("edge", TWO)}
+    error = refusal(write(tmp_path, four, core="cpu: 1", edge="cpu: 1", other="cpu: 0.1", more=more), free)
+    assert "would need" in error.message and "--site" not in error.hint
+
+
 def test_a_query_that_does_not_bind_is_in_nobodys_way(tmp_path: Path) -> None:
     project = write(tmp_path, {**ONE, "wrong": ("core", "SELECT nothing FROM s")}, core="bandwidth: 30000")
     assert ask(project, new("SELECT ts FROM s")) == []

@@ -11,7 +11,9 @@ import pytest
 
 from headrace.catalog.model import FileSource, Project
 from headrace.plan.channels import ChannelPlan
+from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.protocol import Size
+from headrace.service import channel_layout
 from headrace.service.channel_layout import (
     advance_trees,
     channel_context,
@@ -104,6 +106,26 @@ def test_what_a_tree_has_read_goes(found: Project, plan: ChannelPlan, tmp_path: 
     assert makers_ended(found, plan, tree.id)
     remove_channels(found, [stream.id])
     assert not channel.folder.exists()
+
+
+def test_a_channel_that_cannot_be_tidied_holds_up_no_other(
+    found: Project, plan: ChannelPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = [stream.id for stream in plan.streams]
+    tidied: list[str] = []
+
+    def collect(channel: FileChannel, state: Path, given: int, gone: int) -> int:
+        if channel.folder.name == first:
+            raise PermissionError("not yours")
+        tidied.append(channel.folder.name)
+        return 7
+
+    monkeypatch.setattr(channel_layout, "collect", collect)
+    trouble: list[OSError] = []
+    assert collect_channels(found, plan, (), {first: 3}, trouble) == {first: 3, **dict.fromkeys(others, 7)}
+    assert tidied == others != [] and [str(one) for one in trouble] == ["not yours"]
+    with pytest.raises(PermissionError):
+        collect_channels(found, plan)
 
 
 def _committed(checkpoint: Path, files: list[Path]) -> None:

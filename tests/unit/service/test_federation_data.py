@@ -41,7 +41,7 @@ def test_golden_lines(tmp_path: Path) -> None:
         "on k = q0.k AND v > 0.9 * q0.value",
         "  duckdb n6    Aggregate  gives 10 rows/s, window 10 rows           by (k) give (count(*) AS n)",
         "  part 1 on spark: n1  u = 2e-05",
-        "  part 2 on spark: n1/2  u = 2e-05",
+        "  part 2 on spark: n1/2  u = 0",
         "  part 3 on duckdb: n3, n5, n6  u = 0.0101 = in 3.3e-05 + work 3.6e-05 + statements 0.01 "
         "+ out 1.6e-05",
         "C_b 0.0101, C_u 0.0101 of 2 cores: feasible",

@@ -15,7 +15,7 @@ from headrace.runtime.executor import JobState
 from headrace.runtime.fake import FakeExecutor
 from headrace.runtime.relocate import Entry, Move, Step
 from headrace.runtime.sites import Unit, Ways
-from headrace.service import changes, moving
+from headrace.service import moving
 from headrace.service.fleet import Fleet, Start
 from headrace.service.layout import job_folder, lock_file, state_file
 from headrace.service.moving import ask_move, at_homes, moves_of, settle_open, wait_for_move
@@ -108,7 +108,7 @@ def test_a_site_that_nobody_declared_is_no_target(project: Project, monkeypatch:
     monkeypatch.setattr(moving, "open_project", lambda path: other)
     with pytest.raises(UserError, match='site "local" does not exist'):
         ask_move(other.root, "a", "local")
-    assert changes._default_site(other) == "east"
+    assert other.default_site == "east"
     assert network_of(other, {"local"}).sites == ("east", "west", "south", "local")
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import UserError
 from headrace.service.problem_file import ProblemFile, places, read_file, shown
+from tests.searches import examples
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6)
 _VALUES = st.recursive(
@@ -27,7 +28,7 @@ def _count(value: object) -> int:
     return 1 + sum(_count(part) for part in inner)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(_VALUES, st.sampled_from([None, 0, 3]), st.booleans())
 def test_every_value_is_found_at_its_place(value: Any, indent: int | None, escaped: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)

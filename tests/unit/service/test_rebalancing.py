@@ -102,6 +102,16 @@ def test_what_cannot_be_moved_or_is_unknown_stays(tmp_path: Path) -> None:
     assert {one.id: one.movable for one in problem.operators} == {"a": False, "b": True, "n": False}
 
 
+def test_who_names_a_site_stays_there_where_others_are_distributed(tmp_path: Path) -> None:
+    made = project(tmp_path, "ab")
+    queries = {**made.queries, "b": made.queries["b"].model_copy(update={"free": True})}
+    planner = made.planner.model_copy(update={"distribution": "ours"})
+    found, off = gathered(a="east", b="east"), made
+    on = made.model_copy(update={"queries": queries, "planner": planner})
+    assert [one.movable for one in problem_of(off, found).operators] == [True, True]
+    assert [one.movable for one in problem_of(on, found).operators] == [False, True]
+
+
 def test_pauses_are_those_of_the_latest_moves(tmp_path: Path) -> None:
     made, rules = project(tmp_path, "ab"), how_of("ours", "cpu").rules
     records = [

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from headrace.plan.federated import Engine
+from headrace.catalog.model import Project
+from headrace.plan import logical as lp
+from headrace.plan.federated import Engine, FederatedMember
 from headrace.planners.federation.problem import Split
+from headrace.planners.federation.sizes import sizes_of
+from headrace.rewrite.driver import rewrite
+from headrace.service.federating_problem import problem_of
+from headrace.service.federating_seen import load_seen, save_seen
+from headrace.service.layout import own_folder
 from headrace.service.rechoosing import (
     Looks,
     Observing,
@@ -15,8 +25,11 @@ from headrace.service.rechoosing import (
     handover_at,
     judge,
     scaled,
+    seen_at,
     wins,
 )
+from headrace.sql.bind import bind_query
+from tests.unit.service.federated_sample import PRICES, TOP, calibrated, write
 
 S, D = Engine.SPARK, Engine.DUCKDB
 RULES = Rules(margin=0.25, least=0.05, looks=3, span=10.0, stale=60.0)
@@ -63,6 +76,55 @@ def test_a_rate_is_taken_in_event_time_and_grows_old() -> None:
     seen.see(Seen(10, 10_000_000, 4.0))  # the job was started again
     seen.see(Seen(2010, 20_000_000, 5.0))
     assert seen.current(5.0) == 200.0
+
+
+def test_relations_are_seen_beside_the_rows_that_come() -> None:
+    seen = Observing(RULES)
+    seen.see(Seen(0, 0, 0.0, {("q", 1): 100}))
+    seen.see(Seen(1000, 10_000_000, 1.0, {("q", 1): 150, ("q", 3): 7}))
+    assert seen.made == {("q", 1): 5.0}, "of the other one it is not known since when"
+
+
+def _plan(tmp_path: Path) -> tuple[Project, FederatedMember]:
+    project = write(tmp_path, top=f"{TOP}#engine: auto")
+    calibrated(project)
+    query = project.queries["top"]
+    plan = rewrite(bind_query(query, project.streams, project.tables))
+    return project, FederatedMember("top", plan, (S, D, D))
+
+
+def test_what_is_known_holds_at_other_rates(tmp_path: Path) -> None:
+    project, member = _plan(tmp_path)
+    _, passed, _, sums, _ = lp.nodes(member.plan)
+    looks = Looks(RULES)
+    for rows, second, made in ((0, 100, (0, 0)), (1000, 110, (200, 30))):
+        counts = {("top", 1): made[0], ("top", 3): made[1], ("other", 1): 999}
+        looks.see("fed", Seen(rows, second * 1_000_000, 0.0, counts))
+    known = looks.learn("fed", member, 0.0)
+    assert known == {1: 0.2, 3: 3.0}, "a fifth passes; the windows slide by a second and have 3 sums each"
+    rates, seen = seen_at(member.plan, known, {"readings": 50.0}, 700.0)
+    assert rates == {"readings": 700.0} and seen == {passed: 140.0, sums: 3.0}
+    problem = problem_of(project, "local", member.plan, PRICES, rates, seen=seen)
+    sizes = sizes_of(problem)
+    assert sizes[0].rate == pytest.approx(140.0) and sizes[0].rows == pytest.approx(1400.0)
+    assert sizes[1].rows == 3.0 and sizes[1].rate == 3.0
+    assert looks.learn("none", replace(member, plan=passed, engines=(S,)), 0.0) == {}, "another query"
+
+
+def test_streams_that_are_seen_are_not_scaled(tmp_path: Path) -> None:
+    _, member = _plan(tmp_path)
+    rates, _ = seen_at(member.plan, {0: 0.25}, {"readings": 1.0, "a": 30.0, "b": 10.0}, 400.0)
+    assert rates == {"readings": 100.0, "a": 225.0, "b": 75.0}
+
+
+def test_what_was_seen_is_kept_for_the_next_run(tmp_path: Path) -> None:
+    project, _ = _plan(tmp_path)
+    assert load_seen(project) == {}
+    save_seen(project, {"f": {1: 0.5}})
+    assert load_seen(project) == {"f": {1: 0.5}}
+    for bad in ("", "[1]", '{"f": 3}', '{"f": {"x": 1}}'):
+        (own_folder(project) / "seen.json").write_text(bad)
+        assert load_seen(project) == {}
 
 
 def test_streams_rise_and_fall_together() -> None:

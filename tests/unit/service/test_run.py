@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,15 @@ from headrace.plan import logical as lp
 from headrace.plan.expr import ColumnRef
 from headrace.plan.placed import Job
 from headrace.plan.types import DataType
-from headrace.runtime.executor import JobContext
+from headrace.runtime.executor import JobContext, Progress
 from headrace.runtime.fake import FakeExecutor, Script
+from headrace.service.fleet import Fleet, Start, units_of
 from headrace.service.folders import MARKER
+from headrace.service.layout import job_folder
 from headrace.service.refusals import refuse_endless, refuse_results
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
-from tests.unit.service.sample import Clock, counted, only_jobs, project, scan, sink
+from tests.unit.service.sample import Clock, counted, only_jobs, placed, project, scan, sink
 
 
 @pytest.fixture
@@ -304,3 +307,46 @@ def test_one_column_does_not_fit_a_csv_file(tmp_path: Path) -> None:
     with pytest.raises(NotSupported, match="one column"):
         refuse_results(found, {"a": rows})
     refuse_results(found, {"a": counted()})
+
+
+class LosesCount(FakeExecutor):
+    """As Spark does: after a stop nothing is known of rows any more."""
+
+    forgets = False
+
+    def progress(self, job_id: str) -> Progress:
+        seen = super().progress(job_id)
+        return replace(seen, input_rows=0) if self.forgets else seen
+
+
+def test_rows_that_were_read_never_become_fewer(tmp_path: Path, store: Store) -> None:
+    """Over starts of one run, over runs, and where the engine that read them is gone."""
+    found = project(tmp_path, ("a",))
+    executor = LosesCount()
+    fleet = Fleet(executor, store, Clock(), Start(drain=True))
+    [unit] = units_of(placed(found), found.queries)
+
+    def look(times: int) -> Progress:
+        for _ in range(times):
+            fleet.observe()
+        return fleet.seen["a"]
+
+    assert fleet.start(found, unit) is None
+    first = look(3)
+    assert (first.input_rows, first.rows_read, first.input_total) == (200, 200, 300)
+    executor.forgets = True
+    fleet.stop(["a"])
+    assert fleet.seen["a"].rows_read == 200 and store.all()[0].input_rows == 200
+    executor.forgets = False
+    fleet.start(found, unit)
+    assert fleet.seen["a"].rows_read == 200
+    again = look(2)
+    assert (again.input_rows, again.rows_read) == (100, 300)
+    later = Fleet(FakeExecutor(), store, Clock(), Start(drain=True))
+    later.start(found, unit)
+    assert later.seen["a"].rows_read == 300
+    # What runs under another name has read nothing yet, whoever answered the query before.
+    shutil.rmtree(job_folder(found, "a"))
+    anew = Fleet(FakeExecutor(), store, Clock(), Start(drain=True))
+    anew.start(found, unit)
+    assert anew.seen["a"].rows_read == 0

@@ -49,7 +49,7 @@ class World:
         return Ways(
             lambda site: self.answer(site) and site not in self.down,
             lambda job, site: self.cleared.append((job, site)),
-            others=lambda job: NAMES,
+            others=lambda job: tuple(self.project.sites),
         )
 
     def run(self, *, drain: bool = False, moving: bool = True, serve: bool = False) -> Outcome:
@@ -134,6 +134,21 @@ def test_a_lost_site_is_taken_out_and_its_jobs_go_on(world: World) -> None:
     assert any("site east does not answer" in note for note in world.notes)
 
 
+def test_jobs_of_a_lost_site_stay_in_its_region(world: World) -> None:
+    sites = {
+        name: Site(name=name, endpoint=f"sc://{name}:1", region=region)
+        for name, region in (("east", "here"), ("west", "there"), ("north", "here"))
+    }
+    world.project = world.project.model_copy(update={"sites": sites})
+    world.plot = [
+        (world.after(10), lambda: world.down.add("east")),
+        (world.at("north", "a", "b"), lambda: world.down.add("north")),
+        (world.at("west", "a", "b"), world.stop),
+    ]
+    assert world.run().failures == ()
+    assert world.moves.homes() == {"a": "west", "b": "west"}, "and elsewhere, where none is left there"
+
+
 def test_one_missed_answer_is_not_a_lost_site(world: World) -> None:
     answers = iter([True, True, False, False, True])
     world.answer = lambda site: next(answers, True)
@@ -155,6 +170,52 @@ def test_a_job_that_fails_at_a_site_that_answers_has_failed(world: World) -> Non
     world.executor = FakeExecutor({"a": Script(fail_at=3), "b": Script(fail_at=3)})
     outcome = world.run()
     assert [query for query, _ in outcome.failures] == ["a", "b"] and not world.cleared
+
+
+class LosesItsEngine(FakeExecutor):
+    """What the scripts say is true of the first starts of each job only."""
+
+    def __init__(self, script: Script, starts: int) -> None:
+        super().__init__({"a": script, "b": script})
+        self.script, self.starts = script, starts
+
+    def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+        again = self.calls.count(("start", job.id)) >= self.starts
+        self.scripts = {**self.scripts, job.id: Script() if again else self.script}
+        super().start(job, context, drain=drain)
+
+
+def test_a_site_that_is_back_before_it_is_asked_gets_its_jobs_again(world: World) -> None:
+    world.executor = LosesItsEngine(Script(fail_at=1, lost=True), 1)
+    outcome = world.run(drain=True)
+    assert outcome.failures == () and outcome.exit_code == 0
+    assert world.executor.calls.count(("start", "a")) == world.executor.calls.count(("start", "b")) == 2
+    assert world.endpoint("a") == "sc://east:1" and {("a", "east"), ("b", "east")} <= set(world.cleared)
+    assert any("site east was gone, and is back: a" in note for note in world.notes)
+
+
+def test_a_job_that_loses_its_engine_at_every_batch_goes_on(world: World) -> None:
+    """It comes further each time: that is no fault of its own. (The fake begins anew: the batches it reaches
+    are told to grow.)"""
+
+    class Further(LosesItsEngine):
+        def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+            reached = 2 + self.calls.count(("start", job.id))
+            self.script = Script(fail_at=reached, lost=True, batches=50)
+            super().start(job, context, drain=drain)
+
+    world.executor = Further(Script(), 7)
+    assert world.run(drain=True).failures == ()
+    assert world.executor.calls.count(("start", "a")) == 8
+
+
+def test_a_job_that_ends_its_engine_every_time_has_failed(world: World) -> None:
+    world.executor = FakeExecutor({"a": Script(fail_at=0, lost=True), "b": Script(batches=50)})
+    outcome = world.run(drain=True)
+    assert [query for query, _ in outcome.failures] == ["a"]
+    # A move that comes to nothing tries twice.
+    assert 4 <= world.executor.calls.count(("start", "a")) <= 7
+    assert world.executor.calls.count(("start", "b")) == 1
 
 
 def test_jobs_wait_for_a_site_and_go_on_where_it_comes_back(world: World) -> None:

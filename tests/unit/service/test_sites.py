@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from headrace.catalog.load import load_project
-from headrace.errors import UserError
-from headrace.runtime.spark.servers import Server, Wanted
+from headrace.errors import EngineError, UserError
+from headrace.runtime.spark.servers import Server, Wanted, servers
 from headrace.service import sites
 from headrace.service.sites import Up, as_yaml, check_writable, down, status, up, write_sites
 
@@ -98,6 +98,63 @@ def test_a_server_that_fails_to_start_takes_the_others_with_it(
     with pytest.raises(UserError, match="no"):
         up(tmp_path / "sites", Up(3, "512m"), {})
     assert sorted(gone) == ["site1", "site2", "site3"]
+
+
+def _dead(sleeper: Server, name: str, port: int) -> Path:
+    """A server beside the other, that was started and has died."""
+    folder = sleeper.folder.with_name(name)
+    folder.mkdir()
+    about = {"pid": sleeper.pid, "started": 1.0, "port": port, "memory": "600m", "cores": 2}
+    (folder / "server.json").write_text(json.dumps(about))
+    return folder
+
+
+class Begun:
+    """Stands in for a server that is being started."""
+
+    def __init__(self, wanted: Wanted, environ: object) -> None:
+        self.wanted = wanted
+        wanted.folder.mkdir()
+
+    def __enter__(self) -> Begun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wanted.folder.rmdir()
+
+    def keep(self) -> Server:
+        one = self.wanted
+        return Server(one.name, one.folder, 4711, 2.0, one.port, one.memory, one.cores)
+
+
+def test_only_what_has_died_is_started_again(
+    tmp_path: Path, sleeper: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, notes = _dead(sleeper, "site2", 7), list[str]()
+    monkeypatch.setattr(sites, "Starting", Begun)
+    monkeypatch.setattr(sites, "_wait", lambda begun: None)
+    with pytest.raises(UserError, match="1 site runs already"):
+        up(tmp_path / "sites", Up(3, "512m"), {})
+    first, second = up(tmp_path / "sites", Up(2, "512m"), {}, notes.append)
+    assert (first.name, first.pid) == ("site1", sleeper.pid) and sleeper.process() is not None
+    assert second == Server("site2", dead.resolve(), 4711, 2.0, 7, "600m", 2)
+    assert notes == ["site1 runs on; site2 had died", "site2 answers at sc://127.0.0.1:7"]
+
+
+def test_one_that_cannot_be_started_again_is_dead_as_before(
+    tmp_path: Path, sleeper: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _dead(sleeper, "site2", 7)
+    before = servers(tmp_path / "sites")
+    monkeypatch.setattr(sites, "Starting", Begun)
+
+    def wait(begun: Begun) -> None:
+        raise EngineError("no")
+
+    monkeypatch.setattr(sites, "_wait", wait)
+    with pytest.raises(EngineError, match="no"):
+        up(tmp_path / "sites", Up(2, "512m"), {})
+    assert servers(tmp_path / "sites") == before and sleeper.process() is not None
 
 
 def test_status_tells_dead_from_silent(tmp_path: Path, sleeper: Server) -> None:

@@ -209,3 +209,14 @@ def test_the_command_reads_files(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--seed is not an option of the planner distribution") as caught:
         solve_file("distribution", str(path), Request(seed=1))
     assert caught.value.hint == "It has none."
+
+
+def test_operators_without_a_site_or_a_query_are_told_with_their_place() -> None:
+    halfway = {**RUNNING, "table": {"f": "a", "j": "b"}}
+    with pytest.raises(UserError, match='"k" runs nowhere yet') as caught:
+        solved(halfway)
+    assert caught.value.span is not None
+    loose = {**PLAN, "operators": [*PLAN["operators"], {"id": "e", "inputs": ["s"], "cpu": 1}]}
+    with pytest.raises(UserError, match='"e" belongs to no query') as caught:
+        solved(loose, "tiers")
+    assert caught.value.span is not None

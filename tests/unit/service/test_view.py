@@ -24,6 +24,13 @@ def test_a_row_says_what_was_seen_and_what_was_not() -> None:
     )
 
 
+def test_rows_of_earlier_starts_count() -> None:
+    [row] = job_rows(
+        _snapshot(Progress("q0", JobState.RUNNING, input_rows=100, input_before=400, input_total=1000))
+    )
+    assert (row["input_rows"], row["share"]) == (500, 0.5)
+
+
 def test_a_share_is_never_more_than_all() -> None:
     seen = Progress("q0", JobState.RUNNING, input_rows=1001, input_total=1000)
     assert job_rows(_snapshot(seen))[0]["share"] == 1.0

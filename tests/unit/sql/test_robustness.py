@@ -9,6 +9,7 @@ import pytest
 
 from headrace.errors import NotSupported
 from tests.cases.test_cases import CASES, outcome
+from tests.searches import examples
 from tests.unit.sql.binding import bind
 
 _WORD = re.compile(r"\w+|'[^']*'|[^\w\s]")
@@ -28,7 +29,7 @@ def _mutated(text: str, rng: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8)))
 def test_broken_texts_give_user_errors(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(150):

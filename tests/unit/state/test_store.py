@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.errors import InternalError, UserError
 from headrace.state.store import VERSION, Desired, JobRecord, Seen, Store
+from tests.searches import examples
 
 T0, T1, T2 = "2024-05-01T12:00:00Z", "2024-05-01T12:00:01Z", "2024-05-01T12:00:02Z"
 FRESH = JobRecord("j", "q", "local", "f1", "running", None, None, 0, 0, 0, None, "", T0, T0)
@@ -246,4 +247,4 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
 
 TestStoreAgainstDict = StoreAgainstDict.TestCase
-TestStoreAgainstDict.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestStoreAgainstDict.settings = settings(max_examples=examples(30), stateful_step_count=20, deadline=None)

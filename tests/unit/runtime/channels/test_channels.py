@@ -16,6 +16,7 @@ from headrace.runtime.channels.memory import MemoryChannel
 from headrace.runtime.channels.parts import due, kept_marks, numbered
 from headrace.runtime.channels.protocol import Channel, Limit, Mark, Size
 from headrace.runtime.files import write_json
+from tests.searches import examples
 
 
 def _part(folder: Path, *times: int) -> Path:
@@ -31,7 +32,7 @@ def staged(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_files_and_memory_do_the_same(seed: int, tmp_path: Path, staged: Path) -> None:
     rng = random.Random(seed)
     memory = MemoryChannel("x", ("t",), Limit(parts=5))

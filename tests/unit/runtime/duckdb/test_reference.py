@@ -125,6 +125,18 @@ def test_a_late_row_misses_the_windows_that_had_ended() -> None:
     assert found != answer(plan, {"s": arrow(rows, "m")})
 
 
+def test_reserved_times_are_in_no_window_and_no_join() -> None:
+    last = (datetime(9999, 12, 1) - EPOCH) // timedelta(microseconds=1)
+    rows = [{"k": "a", "v": 1, "ts": ts} for ts in (0, last - SECOND, last)]
+    kept, table = rows[:2], arrow(rows)
+    windows = [(start, start + 5 * SECOND, "a", 1, 1) for start in (0, last - 5 * SECOND)]
+    assert answer(counted(scan("s"), "ts", 5 * SECOND, 5 * SECOND), {"s": table}) == windows
+    assert len(answer(scan("s"), {"s": table})) == 3
+    assert answer(interval_join(BOUNDS), {"s": table, "t": table}) == brute_join(
+        kept, kept, 2 * SECOND - 1, 5 * SECOND
+    )
+
+
 def interval_join(bounds: tuple[TimeBound, ...]) -> lp.LogicalPlan:
     on = ((ColumnRef("a.k", T.STRING), ColumnRef("b.k", T.STRING)),)
     residual = Call("<=", (ColumnRef("a.v", T.INT), ColumnRef("b.v", T.INT)))

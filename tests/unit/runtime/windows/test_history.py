@@ -17,6 +17,7 @@ from headrace.runtime.windows.history import History, Position
 from headrace.runtime.windows.tree import woven_spec
 from headrace.service.members import weavable
 from headrace.sql.bind import bind_query
+from tests.searches import examples
 
 SECOND = 1_000_000
 STREAM = Stream(
@@ -91,7 +92,7 @@ def test_a_history_survives_as_text() -> None:
     assert History.from_json(found.to_json()) == found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(12)))
 def test_no_window_that_is_promised_ends_inside_a_kept_fragment(seed: int) -> None:
     """Every instant is a row, and is cut by the edges that were in force when it came: at least 5 s before
     the watermark reached it, or later."""

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.runtime.windows import QuerySpec, Span, covers, valid_from
+from tests.searches import examples
 from tests.unit.runtime.windows.plain import last_edge
 
 edges = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 11)), min_size=1, max_size=3)
@@ -21,7 +22,7 @@ def test_a_query_whose_edges_were_there_starts_at_once() -> None:
     assert valid_from(QuerySpec("q", 30, 9, ()), [kept], 200) == 207
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(edges, st.integers(1, 60), st.integers(1, 20), st.integers(20, 150))
 def test_a_covered_window_cuts_no_fragment(
     cut: list[tuple[int, int]], size: int, slide: int, end: int
