@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.windows.cells import MEASURED, Cell
+from benchmarks.windows.cells import AT_LEAST, MEASURED, Cell
 from benchmarks.windows.engines import NAMES, Engine
 from benchmarks.windows.spec import FILES
 
@@ -66,13 +66,17 @@ def _save(figure: Any, path: Path) -> list[Path]:
 
 
 def _series(axes: Any, cells: Sequence[Cell], engine: Engine, across: Sequence[float]) -> None:
-    """A line for one engine; hollow marks are figures that were not measured over the whole input."""
+    """A line for one engine; hollow marks are figures that were not measured over the whole input. What is
+    only known to be more is no part of the line."""
     colour = _COLOURS[engine]
-    heights = [cell.cpu for cell in cells]
-    axes.plot(across, heights, color=colour, linewidth=1.6, label=NAMES[engine])
-    for place, cell in zip(across, cells, strict=True):
-        fill = colour if cell.kind == MEASURED else "white"
-        axes.plot([place], [cell.cpu], "o", color=colour, markerfacecolor=fill, markersize=6)
+    points = list(zip(across, cells, strict=True))
+    known = [(place, cell.cpu) for place, cell in points if cell.kind != AT_LEAST]
+    axes.plot(
+        *zip(*known, strict=True) if known else ([], []), color=colour, linewidth=1.6, label=NAMES[engine]
+    )
+    for place, cell in points:
+        fill, mark = colour if cell.kind == MEASURED else "white", "^" if cell.kind == AT_LEAST else "o"
+        axes.plot([place], [cell.cpu], mark, color=colour, markerfacecolor=fill, markersize=6)
 
 
 def _title(cells: Sequence[Cell]) -> str:
@@ -93,7 +97,11 @@ def over_queries(cells: Sequence[Cell], workload: str, path: Path) -> list[Path]
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=9)
     axes.annotate(
-        "hollow: scaled or foretold", (0.99, 0.01), xycoords="axes fraction", ha="right", fontsize=8
+        "hollow: scaled or foretold; triangle: more than this",
+        (0.99, 0.01),
+        xycoords="axes fraction",
+        ha="right",
+        fontsize=8,
     )
     return _save(figure, path)
 
