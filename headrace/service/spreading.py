@@ -1,6 +1,6 @@
 """Where trees would run if they could be moved: the dearest first, to the site that is then the least loaded.
 
-A tree runs where its queries give their answers. Moving it is not done yet, so this is only told."""
+A tree runs where its queries give their answers, until it is moved, so this is only told."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def advice(project: Project, trees: Mapping[str, Tree]) -> list[str]:
         if tree.site != better.site
     ]
     why = (
-        "to even out the load of the sites; a tree stays where its queries are, since moving is not done yet"
+        "to even out the load of the sites: headrace move TREE SITE, or planner: {distribution: ours} where"
+        " queries name no site"
     )
     return [f"{'; '.join(moves)} {why}"] if moves else []
