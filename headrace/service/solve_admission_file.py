@@ -176,17 +176,15 @@ def _links(file: ProblemFile, value: object, hosts: Sequence[HostLimits]) -> flo
 
 
 def _row(file: ProblemFile, row: list[object], number: int) -> NDArray[np.float64]:
+    """The entry of the host itself may be anything."""
+    row = [*row[:number], 0, *row[number + 1 :]]
     if set(map(type, row)) <= {int, float}:
         values = np.array(row, dtype=np.float64)
         if ((values >= 0) & (values <= LARGEST_LIMIT)).all():
             return values
-    entries = [
-        0.0
-        if i == number and entry is None
-        else file.amount(entry, ("link_bandwidth", number, i), LARGEST_LIMIT)
-        for i, entry in enumerate(row)
-    ]
-    return np.array(entries)
+    return np.array(
+        [file.amount(entry, ("link_bandwidth", number, i), LARGEST_LIMIT) for i, entry in enumerate(row)]
+    )
 
 
 def _streams(file: ProblemFile, value: object, hosts: Known) -> tuple[dict[str, Base], list[Name]]:

@@ -99,6 +99,9 @@ def solve_distribution(file: ProblemFile, request: Request) -> DistributionAnswe
     if request.optimiser is not None and request.optimiser.lower() != "ours":
         named = optimiser_named(request.optimiser, distribution_optimisers())
     given = read_distribution(file)
+    if not given.problem.alive:
+        hint = "Bring one up, or take its `alive: false` back."
+        raise file.wrong(("sites",), "no site is alive, so there is nowhere to run anything", hint)
     if named in POLICY_NAMES or (named is None and given.rebalance is not None):
         return _rebalanced(file, given, named)
     if given.rebalance is not None:

@@ -79,13 +79,18 @@ def federation_planners() -> Mapping[str, str]:
 
 def solve_federation(file: ProblemFile, request: Request) -> FederationAnswer:
     # Imported late: a wrong file needs none of it.
+    from headrace.planners.federation.phase_one import NoPlan
     from headrace.planners.federation.problem import Options
     from headrace.planners.federation.solve import solve
 
     planner = optimiser_named(request.optimiser, federation_planners())
     asked = {name: value for name, value in request.given().items() if name != "ignore_feasibility"}
     options = Options(not request.ignore_feasibility, pruning=_PRUNING[planner], **asked)
-    solved = solve(read_federation(file), options, time.perf_counter)
+    problem = read_federation(file)
+    try:
+        solved = solve(problem, options, time.perf_counter)
+    except NoPlan as error:
+        raise file.wrong(error.at, error.message, error.hint) from None
     return federation_answer(planner, solved)
 
 

@@ -154,6 +154,8 @@ def _costs(file: ProblemFile, value: object, size: int) -> NDArray[np.float64]:
 
 
 def _row(file: ProblemFile, row: list[object], number: int) -> NDArray[np.float64]:
+    """The entry of the site itself may be anything."""
+    row = [*row[:number], None, *row[number + 1 :]]
     if set(map(type, row)) <= _ENTRIES:
         values = np.array(row, dtype=np.float64)
         missing = np.isnan(values)

@@ -203,4 +203,6 @@ def _in_file(file: ProblemFile, error: NoDeployment) -> UserError:
     trail: Trail = ("queries", error.query)
     if error.stream is not None:
         trail = (*trail, "streams", error.stream)
-    return file.wrong(trail, error.message, error.hint)
+    found = file.wrong(trail, error.message, error.hint)
+    found.detail = error.detail
+    return found

@@ -160,9 +160,11 @@ class _Rows:
         return (np.arange(self.columns) < self.first_copy).astype(int)
 
     def _row(self, entries: list[tuple[int, float]], limit: float) -> None:
+        """Divided by its limit: a solver leaves out small coefficients, whatever unit they are in."""
         if np.isfinite(limit):
-            self.entries += [(len(self.limits), column, value) for column, value in entries]
-            self.limits.append(limit)
+            unit = limit or max((abs(value) for _, value in entries), default=0.0) or 1.0
+            self.entries += [(len(self.limits), column, value / unit) for column, value in entries]
+            self.limits.append(limit / unit)
 
     def _operator(self, one: Operator) -> int:
         return len(self.sets) + self.operators[one]

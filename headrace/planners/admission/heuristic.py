@@ -8,8 +8,8 @@ or nobody can send, is joined here. Of all candidates that fit, the one with the
 All hosts are tried at once, in arrays, and trees share their upper parts: a tree is given up at all hosts
 where it already costs no less than the best candidate. Both leave the answer what the plain double loop would
 find (the first of equals: trees in order, then hosts). Time: trees x joins x hosts at worst; a query of K
-streams has (2K - 3)!! trees: 15 for four, 10,395 for seven. With a deadline it is the best of those tried by
-then.
+streams has (2K - 3)!! trees: 15 for four, 10,395 for seven, 135,135 for eight. At the deadline it is the best
+of those tried by then.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from headrace.planners.admission.problem import (
 from headrace.planners.admission.state import Floats, State
 
 Bools = NDArray[np.bool_]
+DEADLINE = 5.0
+"""Seconds for one query: enough for all trees of seven streams on some hosts, not for those of eight."""
 
 
 class Heuristic:
@@ -46,7 +48,7 @@ class Heuristic:
 
     def __init__(self, problem: AdmissionProblem, options: Options, clock: Callable[[], float]) -> None:
         self._problem, self._clock = problem, clock
-        self._deadline = options.deadline
+        self._deadline = DEADLINE if options.deadline is None else options.deadline
         self._lambdas = lambdas_of(problem, options.weights)
         self._admitted: set[str] = set()
         self.state = State(problem)
@@ -71,10 +73,7 @@ class Heuristic:
         return ""
 
     def _until(self, started: float) -> Callable[[], bool]:
-        """Whether time is over. Nobody asks a clock where there is no deadline."""
         deadline, clock = self._deadline, self._clock
-        if deadline is None:
-            return lambda: False
         return lambda: clock() - started >= deadline
 
 
@@ -125,6 +124,8 @@ class OneHostSearch:
         self._mask = lru_cache(maxsize=None)(self._holding)
         self._senders = lru_cache(maxsize=None)(self._in_order)
         self.best: _Best | None = None
+        self._stopped = False
+        """Time was over before everything was tried."""
         self._short: dict[str, tuple[float, Host]] = {}
         """Why hosts dropped out: the least that was missing, and where."""
         if len(target) > 1 and target not in self._cuts:
@@ -149,7 +150,7 @@ class OneHostSearch:
 
     def why(self) -> str:
         """Of a refusal."""
-        if self._over():
+        if self._stopped:
             return "time was over before a plan was found"
         if not self._short:
             return "no chain of joins with known rates makes its stream"
@@ -178,7 +179,10 @@ class OneHostSearch:
         """Only where it can still become the best."""
         if self.best is not None:
             draft = replace(draft, alive=draft.alive & (self._cost(draft) < self.best.cost))
-        if draft.alive.any() and not self._over():
+        if not draft.alive.any():
+            return
+        self._stopped = self._stopped or self._over()
+        if not self._stopped:
             self._go(todo, draft)
 
     def _keep_best(self, draft: _Draft) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Term = tuple[Ints, Floats | float]
 """Variables, one row of them a constraint (or one each), and their coefficients."""
+LARGEST = 1e6
+"""Coefficient in a row whose limit is at most 1. HiGHS takes no model with one of 10^15."""
+
+
+class OutOfTime(Exception):
+    """The model was not ready in time."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,9 @@ class LinearModel:
 class Draft:
     """A model in the making. Variables are numbers; arrays of numbers stand for families of variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, over: Callable[[], bool] | None = None) -> None:
+        """`over`: whether there is no time left, asked at every block of rows; then OutOfTime is raised."""
+        self._over = over
         self._cost: list[Floats] = []
         self._upper: list[Floats] = []
         self._lower: list[Floats] = []
@@ -88,6 +97,8 @@ class Draft:
         )
 
     def _constrain(self, low: Floats | float, high: Floats | float, terms: tuple[Term, ...]) -> None:
+        if self._over is not None and self._over():
+            raise OutOfTime
         count = len(terms[0][0])
         rows = np.arange(self._rows, self._rows + count)
         for columns, coefficients in terms:
@@ -101,10 +112,10 @@ class Draft:
 
 def _scales(row: Ints, values: Floats, low: Floats, high: Floats) -> Floats:
     """By what to multiply each row, so that a limit is 1: solvers allow an absolute error, which must be
-    small whatever units a problem is written in."""
+    small whatever units a problem is written in. Not where others would be too large for a solver then."""
     largest = np.zeros(len(high))
     np.maximum.at(largest, row, np.abs(values))
-    size = np.where(high > 0, high, largest)
+    size = np.where(high > 0, np.maximum(high, largest / LARGEST), largest)
     return np.where(
         np.isneginf(low) & np.isfinite(high) & (size > 0), 1.0 / np.where(size > 0, size, 1.0), 1.0
     )

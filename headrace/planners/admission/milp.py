@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from headrace.errors import InternalError
 from headrace.planners.admission.check import violations
-from headrace.planners.admission.linear import Floats
+from headrace.planners.admission.linear import Floats, OutOfTime
 from headrace.planners.admission.milp_fast import Fast
-from headrace.planners.admission.milp_model import Excess, Printed, Wish
+from headrace.planners.admission.milp_model import NEGLIGIBLE, Excess, Printed, Wish
 from headrace.planners.admission.problem import AdmissionProblem, Host, Plan, Stream, cpu_of, operators_of
 from headrace.planners.admission.reduction import Scope, trimmed
 from headrace.planners.admission.solvers import GAP, Solved, Status, solve
 
 Clock = Callable[[], float]
+Model = TypeVar("Model", Fast, Printed)
 CLEAR = 1e-5
 """Share of every limit to stay clear of, once a solver's tolerance has been too wide."""
-NEGLIGIBLE = 1e-6
-"""Share of a limit that is no excess."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Search:
     def _tried(self, scope: Scope, wish: Wish, until: float) -> Found:
         if self.printed:
             return self._as_printed(scope, wish, until)
-        fast = Fast(scope, wish)
+        fast = self._built(Fast, scope, wish, until)
         solved = self._solve(fast, until)
-        if solved.values is None:
+        if fast is None or solved.values is None:
             return Found(None, solved.status is Status.INFEASIBLE and wish.hosts is None)
         part = fast.plan(solved.values)
         if part is None:
@@ -67,9 +67,11 @@ class Search:
         return Found(_whole(scope, part), solved.proven and wish.hosts is None)
 
     def _as_printed(self, scope: Scope, wish: Wish, until: float) -> Found:
-        printed = Printed(scope, wish)
+        printed = self._built(Printed, scope, wish, until)
         solved = self._solve(printed, until)
-        plan = None if solved.values is None else _whole(scope, printed.plan(solved.values))
+        plan = (
+            None if printed is None or solved.values is None else _whole(scope, printed.plan(solved.values))
+        )
         return Found(plan, solved.proven)
 
     def shortage(self, scope: Scope, wish: Wish, until: float) -> tuple[list[Excess], Plan | None]:
@@ -77,25 +79,34 @@ class Search:
         limits, that was found in time. Nothing and a plan: they do fit. Nothing and none: no answer."""
         relaxed = replace(wish, must=True, relaxed=True)
         model, solved = self._relaxed(scope, relaxed, until)
-        if solved.values is None:
+        if model is None or solved.values is None:
             return [], None
-        short = [one for one in model.excesses(solved.values) if one.amount > NEGLIGIBLE * _limit(scope, one)]
+        short = model.excesses(solved.values)
         part = None if short else model.plan(solved.values)
         plan = None if part is None else _whole(scope, part)
         return short, plan if plan and not violations(scope.problem, plan) else None
 
-    def _relaxed(self, scope: Scope, wish: Wish, until: float) -> tuple[Fast | Printed, Solved]:
+    def _relaxed(self, scope: Scope, wish: Wish, until: float) -> tuple[Fast | Printed | None, Solved]:
         """Where hosts may use more than they have, a link as wide as its ends can bind, which the fast model
         does not see: its answer stands only if its flows fit all links."""
         if not self.printed:
-            fast = Fast(scope, wish)
+            fast = self._built(Fast, scope, wish, until)
             solved = self._solve(fast, until)
-            if solved.values is None or _links_hold(scope, fast.plan(solved.values)):
+            if fast is None or solved.values is None or _links_hold(scope, fast.plan(solved.values)):
                 return fast, solved
-        printed = Printed(scope, replace(wish, hosts=None))
+        printed = self._built(Printed, scope, replace(wish, hosts=None), until)
         return printed, self._solve(printed, until)
 
-    def _solve(self, model: Fast | Printed, until: float) -> Solved:
+    def _built(self, kind: type[Model], scope: Scope, wish: Wish, until: float) -> Model | None:
+        """A model, if there is time to write it down."""
+        try:
+            return kind(scope, wish, lambda: self.clock() >= until)
+        except OutOfTime:
+            return None
+
+    def _solve(self, model: Fast | Printed | None, until: float) -> Solved:
+        if model is None:
+            return Solved(Status.NOTHING, None)
         return solve(model.model, until, self.clock, self.gap)
 
 
@@ -158,9 +169,3 @@ def _links_hold(scope: Scope, part: Plan | None) -> bool:
 def _whole(scope: Scope, part: Plan) -> Plan:
     plan = scope.joined(part)
     return trimmed(scope.problem, plan, plan.deliveries)
-
-
-def _limit(scope: Scope, one: Excess) -> float:
-    if one.resource == "link":
-        return max(scope.problem.link(*one.where), 1.0)
-    return max(float(scope.limits[one.resource][one.where[0]]), 1.0)

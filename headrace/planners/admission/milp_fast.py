@@ -35,6 +35,7 @@ None.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -50,8 +51,8 @@ Flow = tuple[Host, Host, Stream]
 class Fast(Skeleton):
     """In-flags and copy counts instead of flows."""
 
-    def __init__(self, scope: Scope, wish: Wish) -> None:
-        super().__init__(scope, wish)
+    def __init__(self, scope: Scope, wish: Wish, over: Callable[[], bool] | None = None) -> None:
+        super().__init__(scope, wish, over)
         most = float(max(self.hosts - 1, 0))
         network = self.weight * wish.lambdas.network * self.rates
         streams = len(self.rates)
@@ -101,13 +102,13 @@ class Fast(Skeleton):
         The query's own stream is delivered by its maker, for the same reason."""
         taken = self.scope.taken["cpu"].reshape(-1, 1)
         for number, stream in enumerate(self.scope.streams):
-            makers = [i for i, one in enumerate(self.scope.operators) if one.output == stream]
+            makers = self.makers.get(stream)
             if not makers or not self._has_one_use(stream):
                 continue
             made, load = self.z[:, makers], taken + self.cpu[makers]
             self.draft.at_most(1.0, (made.reshape(1, -1), 1.0))
             # One host runs one of them, and then has at least this load: tighter than a row a host.
-            self.draft.at_most(0.0, (made.reshape(1, -1), load.reshape(1, -1)), (self.t, -1.0))
+            self.draft.at_most(0.0, (made.reshape(1, -1), load.reshape(1, -1)), (self.t, -self.load))
             self.draft.at_most(0.0, (self.c[:, number], 1.0), (made, -1.0))
             self.draft.at_most(1.0, (self.r[:, number].reshape(1, -1), 1.0))
             if stream in self.scope.wanted:
@@ -133,7 +134,7 @@ class Fast(Skeleton):
                 self.draft.at_most(0.0, (self.d[:, column].reshape(1, -1), 1.0), (one, -1.0))
         self.floors |= {int(e[self.number[s]]): 1.0 for _, s in self.scope.needs if len(s) > 1}
         for number in composites:
-            makers = [i for i, o in enumerate(self.scope.operators) if self.number[o.output] == number]
+            makers = self.makers[self.scope.streams[number]]
             self.draft.at_most(0.0, (e[number].reshape(1), 1.0), (f[makers].reshape(1, -1), -1.0))
         if len(f):
             self.draft.at_most(0.0, (f, 1.0), (self.z.T, -1.0))
@@ -147,12 +148,17 @@ class Fast(Skeleton):
     def _read_once(self, wanted: Stream, e: dict[int, Ints], f: Ints) -> None:
         """Operators that only one query can have a use for form a tree, in which a stream is read once: where
         there are several that read it, the sum of them takes the place of each."""
-        operators = self.scope.operators
-        own = [i for i, o in enumerate(operators) if o.output <= wanted and self._has_one_use(o.output)]
+        own = [
+            i
+            for stream, makers in self.makers.items()
+            if stream <= wanted and self._has_one_use(stream)
+            for i in makers
+        ]
+        mine = set(own)
         if own:
             self.draft.exactly(0.0, (f[own], 1.0), (self.z.T[own], -1.0))
         for number, stream in enumerate(self.scope.streams):
-            readers = [i for i in own if stream in (operators[i].left, operators[i].right)]
+            readers = [i for i in self.readers.get(stream, ()) if i in mine]
             if len(readers) > 1:
                 self.draft.at_most(0.0, (self.z[:, readers], 1.0), (self.y[:, number], -1.0))
                 if number in e:

@@ -5,11 +5,14 @@ runs, p[h,s] the potential. One more, t, stands for the maximum in O4. Streams n
 and so d = 0 by (III.4): these d are left out. The fixed part of the plan enters as resources taken, as CPU in
 O4, and as y = 1 where a fixed operator reads a stream of S(q).
 
-A resource row is divided by its limit: a solver's tolerance then means the same share of every limit.
+A resource row is divided by its limit: a solver's tolerance then means the same share of every limit. All
+other amounts, t and what is used too much, are shares as well: a solver leaves out coefficients that are very
+small beside the others of a row, as that of a raw amount would be in a problem written in bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +25,14 @@ from headrace.planners.admission.reduction import Scope
 
 SECOND = 1e-4
 """What the usual costs weigh where the excess over limits is minimised: enough to shun useless flows."""
+NOTHING = 1e-9
+"""Share of a limit that is no room: what adding and taking away leaves."""
+NEGLIGIBLE = 1e-6
+"""Share of a limit that is no excess."""
+FAR = 1e3
+"""As many times what is left of a resource mean no more than that it does not fit."""
+FURTHEST = 1e12
+"""The same where limits may be exceeded: the most, in limits, that an excess is told as."""
 HALF = 0.5
 """A solver's whole numbers are whole up to its tolerance."""
 
@@ -54,7 +65,8 @@ class Excess:
 class Skeleton:
     """d, y, z and t, and the constraints that do not speak of flows. Both models stand on it."""
 
-    def __init__(self, scope: Scope, wish: Wish) -> None:
+    def __init__(self, scope: Scope, wish: Wish, over: Callable[[], bool] | None = None) -> None:
+        """`over`: whether there is no time left. Then OutOfTime is raised."""
         self.scope, self.wish = scope, wish
         problem = scope.problem
         self.hosts = len(problem.hosts)
@@ -63,7 +75,13 @@ class Skeleton:
         self.rates: Floats = np.array([problem.rate(stream) for stream in scope.streams])
         self.cpu: Floats = np.array([cpu_of(problem, one) for one in scope.operators])
         self.weight = SECOND if wish.relaxed else 1.0
-        self.draft = Draft()
+        self.makers: dict[Stream, list[int]] = {}
+        self.readers: dict[Stream, list[int]] = {}
+        for i, one in enumerate(scope.operators):
+            self.makers.setdefault(one.output, []).append(i)
+            self.readers.setdefault(one.left, []).append(i)
+            self.readers.setdefault(one.right, []).append(i)
+        self.draft = Draft(over)
         lambdas = wish.lambdas
         self.z = self.draft.variables(self.hosts, len(self.cpu), cost=self.weight * lambdas.cpu * self.cpu)
         self.y = self.draft.variables(self.hosts, len(scope.streams))
@@ -71,10 +89,17 @@ class Skeleton:
         # relative gap would widen with every admitted query.
         new = np.array([stream in scope.wanted for stream in self.asked], dtype=np.float64)
         self.d = self.draft.variables(self.hosts, len(new), cost=-self.weight * lambdas.admitted * new)
+        taken = float(np.max(scope.taken["cpu"]))
+        self.load = taken + float(self.cpu.max(initial=0.0)) or 1.0
+        """The unit of t: no coefficient beside it in a row is larger."""
         self.t = self.draft.variables(
-            1, cost=self.weight * lambdas.balance, upper=self._most_load(), whole=False
+            1,
+            cost=self.weight * lambdas.balance * self.load,
+            upper=(taken + float(self.cpu.sum())) / self.load,
+            whole=False,
         )
-        self.excess: list[tuple[str, tuple[Host, ...], int]] = []
+        self.excess: list[tuple[str, tuple[Host, ...], int, float, float]] = []
+        """Resource, place, variable, and its unit: as a share of the limit and as an amount."""
         self.pins: dict[int, float] = {}
         self.floors = {int(self.y[h, self.number[s]]): 1.0 for h, s in scope.needs}
         self._demand()
@@ -101,17 +126,33 @@ class Skeleton:
         rows = np.flatnonzero(np.isfinite(limits))
         if not len(rows) or not any(columns.size for columns, _ in terms):
             return
-        scale = np.where(limits[rows] > 0, limits[rows], 1.0)
-        scaled: list[Term] = [
-            (columns[rows], np.broadcast_to(values, columns.shape)[rows] / _beside(scale, columns))
-            for columns, values in terms
-            if columns.size
+        given = [
+            (columns[rows], np.broadcast_to(v, columns.shape)[rows]) for columns, v in terms if columns.size
         ]
+        most = max(float(values.max()) for _, values in given)
+        limits = np.where(limits[rows] > 0, limits[rows], (most or 1.0) if self.wish.relaxed else 0.0)
+        # Without a limit there is no room, and no share of it either.
+        high = np.divide(room[rows], limits, out=np.zeros(len(rows)), where=limits > 0) - self.wish.margin
+        high = np.where(high > NOTHING, high, 0.0)
+        highest = np.full(len(rows), FURTHEST) if self.wish.relaxed else np.maximum(FAR * high, 1.0)
+        shares = [(columns, _shares(values, limits, highest)) for columns, values in given]
         if self.wish.relaxed:
-            over = self.draft.variables(len(rows), cost=1.0 / scale, upper=np.inf, whole=False)
-            scaled.append((over, -1.0 / scale))
-            self.excess += [(resource, where[row], int(over[i])) for i, row in enumerate(rows)]
-        self.draft.at_most(room[rows] / scale - self.wish.margin, *scaled)
+            largest = [values.reshape(len(rows), -1).max(axis=1) for _, values in shares]
+            over = self._over(resource, [where[row] for row in rows], limits, np.max(largest, axis=0))
+            shares.append(over)
+        self.draft.at_most(high, *shares)
+
+    def _over(
+        self, resource: str, where: list[tuple[Host, ...]], limits: Floats, largest: Floats
+    ) -> tuple[Ints, Floats]:
+        """What each row uses too much, in units near its largest share."""
+        units = np.clip(largest, 1.0, 1.0 / NEGLIGIBLE)
+        over = self.draft.variables(len(limits), cost=units, upper=np.inf, whole=False)
+        self.excess += [
+            (resource, where[i], int(over[i]), float(units[i]), float(units[i] * limits[i]))
+            for i in range(len(limits))
+        ]
+        return over, -units
 
     def available(self, stream: int, received: Ints) -> None:
         """(III.5a): a host has a stream only if it receives it, makes it or is its home."""
@@ -121,8 +162,7 @@ class Skeleton:
 
     def made(self, stream: int, sign: float) -> list[Term]:
         """The operators whose output is a stream, a row a host; nothing when there is none."""
-        output = self.scope.streams[stream]
-        makers = [i for i, one in enumerate(self.scope.operators) if one.output == output]
+        makers = self.makers.get(self.scope.streams[stream])
         return [(self.z[:, makers], sign)] if makers else []
 
     def at_home(self, stream: int) -> Floats:
@@ -146,8 +186,11 @@ class Skeleton:
         return Plan(frozenset(placements), frozenset(), deliveries)
 
     def excesses(self, values: Floats) -> list[Excess]:
-        found = [Excess(name, where, float(values[column])) for name, where, column in self.excess]
-        return [one for one in found if one.amount > 0]
+        return [
+            Excess(name, where, float(values[column]) * amount)
+            for name, where, column, share, amount in self.excess
+            if values[column] * share > NEGLIGIBLE
+        ]
 
     def value(self, values: Floats) -> float:
         """(III.3) of the whole plan that a solution stands for, fixed part included."""
@@ -157,9 +200,6 @@ class Skeleton:
         kept = len(rest.deliveries) + len(scope.kept)
         fixed = lambdas.admitted * kept - lambdas.network * flows
         return fixed - lambdas.cpu * float(scope.taken["cpu"].sum()) - float(self.model.cost @ values)
-
-    def _most_load(self) -> float:
-        return float(np.max(self.scope.taken["cpu"]) + self.cpu.sum())
 
     def _demand(self) -> None:
         """(III.4a), (III.4b) and, for streams that are delivered already, (IV.9)."""
@@ -184,7 +224,7 @@ class Skeleton:
     def _busiest(self) -> None:
         """t is at least the CPU of every host."""
         every = np.repeat(self.t, self.hosts)
-        terms: list[Term] = [(every, -1.0)]
+        terms: list[Term] = [(every, -self.load)]
         if self.z.size:
             terms.append((self.z, np.broadcast_to(self.cpu, self.z.shape)))
         self.draft.at_most(-self.scope.taken["cpu"], *terms)
@@ -193,8 +233,8 @@ class Skeleton:
 class Printed(Skeleton):
     """The model as printed."""
 
-    def __init__(self, scope: Scope, wish: Wish) -> None:
-        super().__init__(scope, wish)
+    def __init__(self, scope: Scope, wish: Wish, over: Callable[[], bool] | None = None) -> None:
+        super().__init__(scope, wish, over)
         count = self.hosts
         pairs = [(h, m) for h in range(count) for m in range(count) if h != m]
         self.pairs: Ints = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -253,9 +293,14 @@ class Printed(Skeleton):
         )
 
 
-def _beside(scale: Floats, columns: Ints) -> Floats:
-    """The scale of each row, in as many dimensions as its variables have."""
-    return scale.reshape(-1, *[1] * (columns.ndim - 1))
+def _shares(values: Floats, limits: Floats, highest: Floats) -> Floats:
+    """Of each row's limit. What takes far more than there is takes `highest`: for whole numbers that is as
+    impossible, and a solver leaves out small coefficients beside very large ones."""
+    beside = (-1, *[1] * (values.ndim - 1))
+    shares = np.zeros(values.shape)
+    with np.errstate(divide="ignore", over="ignore"):
+        np.divide(values, limits.reshape(beside), out=shares, where=values > 0)
+    return np.minimum(shares, highest.reshape(beside))
 
 
 def homes_of(scope: Scope, stream: Stream) -> set[Host]:

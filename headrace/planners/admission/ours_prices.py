@@ -16,7 +16,7 @@ import numpy as np
 
 from headrace.planners.admission.ours_search import Prices
 from headrace.planners.admission.problem import AdmissionProblem, Stream
-from headrace.planners.admission.state import Floats, State
+from headrace.planners.admission.state import Floats, State, divisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class Outlook:
         self._seen = dict.fromkeys(problem.streams, tuning.before)
         self._all_seen = tuning.before * len(self._seen)
         whole = tuning.bandwidth * _usual_cpu(problem)
-        self._into, self._out = whole / state.into_limit, whole / state.out_limit
+        self._into_limit, self._out_limit = divisor(state.into_limit), divisor(state.out_limit)
+        self._into, self._out = whole / self._into_limit, whole / self._out_limit
         self.flow_price = tuning.flow * float(np.mean(self._into + self._out))
         """CPU that a unit of rate on the network may cost a change of what runs."""
         self._cpu = np.ones(len(problem.hosts))
@@ -75,8 +76,8 @@ class Outlook:
         spread = 1.0 if noise is None else noise
         return Prices(
             cpu=self._cpu * spread,
-            into=self._into * np.exp(steep * np.minimum(state.into / state.into_limit, 2.0)) * spread,
-            out=self._out * np.exp(steep * np.minimum(state.out / state.out_limit, 2.0)) * spread,
+            into=self._into * np.exp(steep * np.minimum(state.into / self._into_limit, 2.0)) * spread,
+            out=self._out * np.exp(steep * np.minimum(state.out / self._out_limit, 2.0)) * spread,
             carry=self._carry,
             worth=self._worth if ahead else _nothing,
             unit=self.unit,

@@ -16,6 +16,8 @@ from headrace.planners.admission.state import Floats, State
 
 EFFORT = 300
 """Operators tried for one query; the best placement found by then is taken."""
+LITTLE = 1e-200
+"""In place of a limit of 0, to divide by: in any unit, nothing weighs more than to pass it."""
 
 
 class Placing:
@@ -92,7 +94,7 @@ class Placing:
 def passed(used: Floats, limit: Floats) -> Floats:
     """By what part of a limit more is used than there is."""
     more = np.maximum(used - limit, 0.0)
-    return more / np.where(np.isfinite(limit), np.maximum(limit, 1e-9), 1.0)
+    return more / np.where(np.isfinite(limit), np.maximum(limit, LITTLE), 1.0)
 
 
 class _Search:

@@ -250,9 +250,13 @@ class State:
         return Plan(frozenset(placements), frozenset(self.flows()), dict(self.deliveries))
 
 
+def divisor(limit: Floats) -> Floats:
+    """Limits to divide by: where there is nothing, very little beside the others."""
+    known = limit[np.isfinite(limit)]
+    return np.maximum(limit, SLACK * (SLACK * float(known.max(initial=0.0)) or 1.0))
+
+
 def _widened(limits: list[float] | float | Floats) -> Floats:
-    """Limits with the slack in them, so that a comparison is one operation."""
-    array = np.array(limits, dtype=np.float64)
-    # Against the others where there is none: a limit may be divided by.
-    known = array[np.isfinite(array)]
-    return array + SLACK * np.maximum(array, 1e-9 * float(known.max(initial=0.0)) or 1.0)
+    """Limits with the slack in them, so that a comparison is one operation. None where there is nothing: the
+    checker allows a share of a limit too."""
+    return np.array(limits, dtype=np.float64) * (1.0 + SLACK)

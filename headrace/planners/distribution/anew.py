@@ -38,7 +38,7 @@ def surrounded(
     bound = [one for one in problem.operators if one.id not in loose]
     used = {one for name in loose for one in problem.operator[name].inputs}
     streams = [one for one in problem.streams if one.id in used]
-    streams += [Stream(one.id, one.rate, table[one.id]) for one in bound if one.id in used]
+    streams += [Stream(one.id, one.rate, table[one.id], one.width) for one in bound if one.id in used]
     return Problem(
         sites=_sites(problem, table, loose, bound, targets),
         operators=tuple(one for one in problem.operators if one.id in loose),

@@ -15,11 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headrace.planners.distribution.cutting import lightest_limit
 from headrace.planners.distribution.draft import Allowed, Draft, Score, least_load
+from headrace.planners.distribution.exhaustive import best_table, tables
 from headrace.planners.distribution.patterns import NOBODY, grouping, round_robin, sites_to_use
 from headrace.planners.distribution.problem import Problem, Site
 from headrace.planners.distribution.usage import ROUNDING, usage
 
 MOST_ROUNDS = 2_000
+MOST_TABLES = 20_000
+"""With more than that, they are not all looked at where limits are passed."""
 MOST_CUTS_TRIED = 12
 MOST_STARTS = 5
 MOST_IN_TURN = 40
@@ -30,9 +33,22 @@ move that helps is taken instead of the best."""
 
 
 def balanced(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str, str]:
-    """No more connections than grouping makes in total; nor at the busiest site, unless that would keep the
-    load as high as grouping's or round robin's. `running`: operators of each site that are not in this
-    problem, for those two."""
+    """No more connections than grouping makes in total, unless limits ask for it; nor at the busiest site,
+    unless that would keep the load as high as grouping's or round robin's. `running`: operators of each site
+    that are not in this problem, for those two."""
+    return _by_moves(problem, running)[1]
+
+
+def balanced_within_limits(problem: Problem) -> dict[str, str]:
+    """Where that ends beyond limits and there are few tables, all are looked at for one within. It takes
+    seconds, so what decides again and again does without."""
+    score, table = _by_moves(problem, NOBODY)
+    if score.beyond > 0 and tables(problem) <= MOST_TABLES:
+        return best_table(problem) or table
+    return table
+
+
+def _by_moves(problem: Problem, running: Mapping[str, int]) -> tuple[Score, dict[str, str]]:
     sites = sites_to_use(problem)
     grouped = grouping(problem, running)
     used = usage(problem, grouped)
@@ -44,10 +60,11 @@ def balanced(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str,
     score, table = _searched(problem, starts, Allowed(total, used.max_connections))
     wanted = min(used.max_load, usage(problem, turns).max_load) * (1 - ROUNDING)
     if score.max_load < max(wanted, least_load(problem) * (1 + 2 * ROUNDING)):
-        return table
+        return score, table
     other, looser = _searched(problem, starts, Allowed(total, total))
     keeps = other.beyond <= score.beyond and other.too_many <= score.too_many
-    return looser if keeps and other.max_load < score.max_load * (1 - ROUNDING) else table
+    better = keeps and other.max_load < score.max_load * (1 - ROUNDING)
+    return (other, looser) if better else (score, table)
 
 
 def _searched(

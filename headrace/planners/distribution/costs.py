@@ -1,11 +1,13 @@
 """How full a site is: cost models that can be exchanged, each giving a normalised cost table (Section 6.1).
 
 A model says what each operator adds to the cost of its site; a site's cost is the sum. Costs are shares of
-the site's capacity, so 1 is full and more than 1 overloaded. Where some site has no limit, there is no share
-of it to tell: then costs are shares of what all operators together hold or could send.
+the site's capacity, so 1 is full and more than 1 overloaded. Where a model is about one resource and a site
+has no limit of it, there is no share to tell: then costs are shares of what all operators together hold or
+could send. In `combined` the share at such a site is 0, as something else is scarcer there.
 
     memory     state of operators / memory of the site: the paper's Figure 34, in bytes
-    network    Equation 4: the output rates of the operators whose output leaves the site
+    network    Equation 4: the output rates of the operators whose output leaves the site, and the rates of
+               base streams that are at home there and read elsewhere
     cpu        cpu of operators, with what their connections take
     combined   the scarcest of the three
 
@@ -15,7 +17,7 @@ policies rely on that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -115,18 +117,23 @@ class Costing:
     problem: Problem
     model: CostModel
     resources: tuple[Resource, ...] = ()
-    """Of several, those without a limit are left out: a share of nothing is never the scarcest."""
+    """Of several, those that no site limits are left out: a share of nothing is never the scarcest."""
     _scales: dict[str, dict[str, float]] = field(default_factory=dict)
+    _home: dict[str, dict[str, list[Edge]]] = field(default_factory=dict)
+    """By site and stream that is at home there: who reads it."""
     _fixed: dict[str, list[Edge]] = field(default_factory=dict)
     """By site: edges from the streams that are at home there, and to results that are wanted there."""
 
     def __post_init__(self) -> None:
         every = self.model.resources
-        self.resources = tuple(one for one in every if len(every) == 1 or has_limits(self.problem, one))
+        self.resources = tuple(one for one in every if len(every) == 1 or any(self._limited(one)))
         if self.problem.connection_cpu or self.problem.row_cpu:
             for edge in self.problem.edges:
                 if edge.fixed is not None:
                     self._fixed.setdefault(edge.fixed, []).append(edge)
+        for edge in self.problem.edges:
+            if edge.fixed is not None and edge.stream is not None:
+                self._home.setdefault(edge.fixed, {}).setdefault(edge.stream, []).append(edge)
         for resource in self.resources:
             self._scales[resource.name] = self._scale(resource)
 
@@ -157,8 +164,20 @@ class Costing:
 
     def other(self, resource: Resource, site: str, table: Table) -> float:
         """What is used at a site whatever runs there of this problem."""
-        ends = self._ends(site, table) if resource is CPU else 0.0
-        return resource.other(self.problem.site[site]) + ends
+        own = resource.other(self.problem.site[site])
+        if resource is CPU:
+            own += self._ends(site, table)
+        if resource is NETWORK:
+            own += self._streamed(site, table)
+        return own
+
+    def _streamed(self, site: str, table: Table) -> float:
+        """Of streams that are at home there: each once, as an operator's output is."""
+        return sum(
+            edges[0].rate * edges[0].width
+            for edges in self._home.get(site, {}).values()
+            if any(is_remote(edge, table) for edge in edges)
+        )
 
     def _ends(self, site: str, table: Table) -> float:
         """What the site pays for its end of connections to operators elsewhere that none of its own makes."""
@@ -168,11 +187,12 @@ class Costing:
     def _scale(self, resource: Resource) -> dict[str, float]:
         """The same for every table, or costs before a move would not compare with those after it."""
         capacities = {site.id: resource.capacity(site) for site in self.problem.alive}
-        if has_limits(self.problem, resource):
+        if len(self.model.resources) > 1 or all(self._limited(resource)):
             return capacities
         together = sum(resource.most(one) for one in self.problem.operators)
+        if resource is NETWORK:
+            together += sum(e[0].rate * e[0].width for own in self._home.values() for e in own.values())
         return dict.fromkeys(capacities, together or 1.0)
 
-
-def has_limits(problem: Problem, resource: Resource) -> bool:
-    return all(isfinite(resource.capacity(site)) for site in problem.alive)
+    def _limited(self, resource: Resource) -> Iterator[bool]:
+        return (isfinite(resource.capacity(site)) for site in self.problem.alive)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from typing import NamedTuple
 
 from headrace.planners.distribution.problem import Problem, Site
-from headrace.planners.distribution.usage import ROUNDING, passed, usage
+from headrace.planners.distribution.usage import ROUNDING, passed, too_much, usage
 
 OUTSIDE = -1
 
@@ -176,7 +176,7 @@ class Draft:
         for i, site in enumerate(self.sites):
             for used, limit in ((self._memory[i], site.memory), (self.connections[i], site.connections)):
                 if used > limit * (1 + ROUNDING):
-                    found += used / limit - 1 if limit else inf
+                    found += too_much(used, limit)
         return found
 
     def _beyond_anything(self) -> float:

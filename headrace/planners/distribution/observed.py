@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headrace.planners.distribution.problem import Operator, Problem, Site, Stream
+from headrace.planners.distribution.problem import Operator, Problem, Site
+from headrace.planners.distribution.usage import ends, is_remote
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +58,20 @@ class Observations:
 
 
 def with_observations(problem: Problem, seen: Observations) -> Problem:
-    """The problem as it was seen to be. Of the cpu of a site, what its operators do not account for is used
-    by others, and stays there whatever is moved."""
+    """The problem as it was seen to be. Of what is used at a site, what its operators and their connections
+    do not account for is used by others, and stays there whatever is moved."""
     rows_in = problem.rows_in
     operators = tuple(
         _operator(one, seen.operators.get(one.id), rows_in[one.id], seen.row_bytes)
         for one in problem.operators
     )
-    streams = tuple(Stream(one.id, seen.streams.get(one.id, one.rate), one.site) for one in problem.streams)
-    measured = {
-        one.id: one for one in operators if one.id in seen.operators and _cpu_seen(seen.operators[one.id])
-    }
-    sites = tuple(_site(one, seen, problem, measured) for one in problem.sites)
-    return replace(problem, operators=operators, streams=streams, sites=sites)
+    streams = tuple(replace(one, rate=seen.streams.get(one.id, one.rate)) for one in problem.streams)
+    found = replace(problem, operators=operators, streams=streams)
+    if not seen.sites:
+        return found
+    # An operator that falls behind did not use what it needs.
+    used = replace(found, operators=tuple(_as_it_was(one, seen.operators.get(one.id)) for one in operators))
+    return replace(found, sites=tuple(_site(one, seen.sites.get(one.id), used) for one in problem.sites))
 
 
 def _cpu_seen(seen: OperatorSeen) -> float | None:
@@ -97,16 +99,31 @@ def _operator(one: Operator, seen: OperatorSeen | None, planned_in: float, row_b
     return replace(one, cpu=cpu * seen.behind, rate=rate * seen.behind, state_bytes=state)
 
 
-def _site(one: Site, seen: Observations, problem: Problem, measured: Mapping[str, Operator]) -> Site:
-    found = seen.sites.get(one.id)
-    if found is None:
+def _as_it_was(one: Operator, seen: OperatorSeen | None) -> Operator:
+    behind = 1.0 if seen is None else seen.behind
+    return replace(one, cpu=one.cpu / behind, rate=one.rate / behind)
+
+
+def _site(one: Site, seen: SiteSeen | None, used: Problem) -> Site:
+    """All that is counted for the site again, assumed or seen, comes off what was seen there."""
+    if seen is None:
         return one
-    here = [name for name, site in problem.table.items() if site == one.id]
+    own = [operator for operator in used.operators if used.table.get(operator.id) == one.id]
     cpu, memory = one.cpu_other, one.memory_other
-    if found.cpu is not None:
-        ours = sum(measured[name].cpu / seen.operators[name].behind for name in here if name in measured)
-        cpu = max(0.0, found.cpu - ours)
-    if found.memory is not None:
-        known = (seen.operators[name].state_bytes for name in here if name in seen.operators)
-        memory = max(0.0, found.memory - sum(size for size in known if size is not None))
+    if seen.cpu is not None:
+        ours = sum(operator.cpu for operator in own) + _connected(one.id, used)
+        cpu = max(0.0, seen.cpu - ours)
+    if seen.memory is not None:
+        memory = max(0.0, seen.memory - sum(operator.state_bytes for operator in own))
     return replace(one, cpu_other=cpu, memory_other=memory)
+
+
+def _connected(site: str, used: Problem) -> float:
+    """Cores that connections take there; not those of operators that run nowhere yet."""
+    return sum(
+        used.connection_cpu + used.row_cpu * edge.rate
+        for edge in used.edges
+        if all(name in used.table for name in edge.operators)
+        and is_remote(edge, used.table)
+        and site in ends(edge, used.table)
+    )

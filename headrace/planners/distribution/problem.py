@@ -28,6 +28,7 @@ class Stream:
     id: str
     rate: float
     site: str | None = None
+    width: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,18 @@ class Edge:
     rate: float
     width: float = 1.0
     fixed: str | None = None
+    stream: str | None = None
+    """The base stream that is read, where there is no producer."""
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Those at its ends."""
+        return tuple(name for name in (self.producer, self.reader) if name is not None)
+
+    @property
+    def given(self) -> str:
+        """What flows over it, by name: an operator or a stream."""
+        return self.producer or self.stream or ""
 
 
 @dataclass(frozen=True)
@@ -182,7 +195,7 @@ class Problem:
                     source = self.operator[name]
                     yield Edge(name, one.id, source.rate, source.width)
                 else:
-                    yield Edge(None, one.id, stream.rate, fixed=stream.site)
+                    yield Edge(None, one.id, stream.rate, stream.width, stream.site, name)
         for query in self.queries:
             for name in query.outputs:
                 given = self.operator[name]

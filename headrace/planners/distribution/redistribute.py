@@ -15,6 +15,7 @@ from headrace.errors import UserError
 from headrace.planners.distribution.balance import balance
 from headrace.planners.distribution.costs import CostModel, CostTable
 from headrace.planners.distribution.degradation import degradation
+from headrace.planners.distribution.evacuate import evacuate
 from headrace.planners.distribution.pays import pays
 from headrace.planners.distribution.problem import Problem
 from headrace.planners.distribution.rules import Decision, History, Rules
@@ -37,7 +38,7 @@ def redistribute(
     check_table(problem)
     running = Running(problem, model, rules, history, now)
     before = running.snapshot()
-    why = _evacuated(running)
+    why = evacuate(running)
     uneven = _looked_at(before, policy, rules)
     since = (history.uneven_since if history.uneven_since is not None else now) if uneven else None
     if running.moves:
@@ -98,32 +99,3 @@ def _baseline(history: History, running: Running, before: CostTable, after: Cost
 def _recent(history: History, rules: Rules, now: float) -> dict[str, float]:
     """Those that still rest: nothing older is remembered, or the history would grow without end."""
     return {name: at for name, at in history.moved.items() if now - at < rules.rest}
-
-
-def _evacuated(running: Running) -> str:
-    """Operators of sites that do not answer go where the fullest site stays emptiest, the dearest first;
-    those that hang together with what is there already before others."""
-    lost = [one for one in running.problem.operators if running.table[one.id] not in running.on]
-    stuck = [one.id for one in lost if not one.movable]
-    for operator in sorted((one for one in lost if one.movable), key=lambda one: -one.cpu):
-        best = _refuge(running, operator.id)
-        if best is None:
-            stuck.append(operator.id)
-            continue
-        source = running.table[operator.id]
-        rows = running.problem.rows_in[operator.id]
-        running.apply((operator.id,), best, rows, f"{source} does not answer")
-    return f"nowhere to go from sites that do not answer: {', '.join(stuck)}." if stuck else ""
-
-
-def _refuge(running: Running, name: str) -> str | None:
-    found = []
-    for place, target in enumerate(running.targets):
-        after = running.tried([((name,), target)]).costs
-        top = max(after[site] if site in after else running.costs[site].cost for site in running.costs)
-        removed = running.connections_removed((name,), target)
-        found.append((round(top, 9), -removed, round(after[target], 9), place, target))
-    for *_, target in sorted(found):
-        if not running.breaks([((name,), target)]):
-            return target
-    return None

@@ -174,22 +174,34 @@ class Running:
         adds = sum(self._costing.adds(resource, name, self.table) for name in self.on[site])
         return self._costing.other(resource, site, self.table) + adds
 
-    def breaks(self, changes: Sequence[Change]) -> str:
-        """A limit that the changes pass, or pass further than now; empty: none (line 5 of Algorithm 5)."""
+    def breaks(self, changes: Sequence[Change], *, without_lost: bool = False) -> str:
+        """A limit that the changes pass, or pass further than now; empty: none (line 5 of Algorithm 5).
+        `without_lost`: connections to operators at sites that do not answer are left out."""
         if not self._limited:
             return ""
-        before = self._passed()
-        back = [((name,), self.table[name]) for names, _ in changes for name in names]
-        self._put(changes)
-        after = self._passed()
-        self._put(back)
+        before = self._passed(without_lost)
+        after = self._passed_after(changes, without_lost)
         for limit, (share, text) in after.items():
             if limit not in before or share > before[limit][0] * (1 + ROUNDING):
                 return text
         return ""
 
-    def _passed(self) -> dict[tuple[str, ...], tuple[float, str]]:
-        return passed(self.problem, usage(self.problem, self.table))
+    def beyond(self, changes: Sequence[Change]) -> float:
+        """By how much limits are passed after the changes, in all; without connections to lost sites."""
+        return sum(share for share, _ in self._passed_after(changes, True).values())
+
+    def _passed_after(
+        self, changes: Sequence[Change], without_lost: bool
+    ) -> dict[tuple[str, ...], tuple[float, str]]:
+        back = [((name,), self.table[name]) for names, _ in changes for name in names]
+        self._put(changes)
+        after = self._passed(without_lost)
+        self._put(back)
+        return after
+
+    def _passed(self, without_lost: bool) -> dict[tuple[str, ...], tuple[float, str]]:
+        lost = frozenset(self.problem.site) - self.on.keys() if without_lost else frozenset()
+        return passed(self.problem, usage(self.problem, self.table, lost))
 
     def apply(self, names: Sequence[str], target: str, gain: float, why: str) -> None:
         source = self.table[names[0]]

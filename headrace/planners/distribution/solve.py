@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from headrace.errors import InternalError
-from headrace.planners.distribution.balanced import balanced
+from headrace.planners.distribution.balanced import balanced_within_limits
 from headrace.planners.distribution.exhaustive import exhaustive
 from headrace.planners.distribution.patterns import grouping, round_robin
 from headrace.planners.distribution.problem import Problem
@@ -34,7 +34,7 @@ POLICY_NAMES: Mapping[str, str] = {
 
 Pattern = Callable[[Problem], dict[str, str]]
 _PATTERNS: Mapping[str, Pattern] = {
-    "balanced": balanced,
+    "balanced": balanced_within_limits,
     "grouping": grouping,
     "grouping-listing": lambda problem: grouping(problem, by_listing=True),
     "round-robin": round_robin,

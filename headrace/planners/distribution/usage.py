@@ -11,9 +11,8 @@ sum, but they are in the 18 of Section 5.2.2, so they are told apart here.)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import inf
 
 from headrace.planners.distribution.problem import Edge, Problem, Site, Table
 
@@ -28,7 +27,8 @@ class SiteUsage:
     cpu: float = 0.0
     memory: float = 0.0
     network: float = 0.0
-    """What leaves it for other sites and for clients; a stream with two readers at one site travels once."""
+    """What leaves it for other sites and for clients, of operators and of base streams that are at home
+    there; what has two readers at one site travels once."""
     connections: int = 0
 
     @property
@@ -82,8 +82,9 @@ def is_remote(edge: Edge, table: Table) -> bool:
     return source != target
 
 
-def usage(problem: Problem, table: Table) -> Usage:
-    """Every operator must have a site that exists (`faults` says whether)."""
+def usage(problem: Problem, table: Table, lost: Collection[str] = ()) -> Usage:
+    """Every operator must have a site that exists (`faults` says whether). What operators at `lost` sites
+    are connected with is left out."""
     sites = {
         one.id: SiteUsage(one, cpu=one.cpu_other, memory=one.memory_other, operators=[])
         for one in problem.sites
@@ -94,6 +95,8 @@ def usage(problem: Problem, table: Table) -> Usage:
         at.cpu += operator.cpu
         at.memory += operator.state_bytes
     remote = [edge for edge in problem.edges if is_remote(edge, table)]
+    if lost:
+        remote = [edge for edge in remote if not any(table[name] in lost for name in edge.operators)]
     for edge in remote:
         for end in ends(edge, table):
             if end in sites:
@@ -109,12 +112,12 @@ def usage(problem: Problem, table: Table) -> Usage:
 
 
 def _flows(remote: list[Edge], table: Table) -> dict[tuple[str, str, str | None], float]:
-    """(producer, source, target) -> how much: one stream for each site that reads it."""
+    """(operator or stream, source, target) -> how much: it goes once to each site that reads it."""
     found: dict[tuple[str, str, str | None], float] = {}
     for edge in remote:
         source, target = ends(edge, table)
-        if edge.producer is not None and source is not None:
-            found[edge.producer, source, target] = edge.rate * edge.width
+        if source is not None:
+            found[edge.given, source, target] = edge.rate * edge.width
     return found
 
 
@@ -145,14 +148,22 @@ def passed(problem: Problem, used: Usage) -> dict[tuple[str, ...], tuple[float, 
         ):
             if one.site.alive and value > limit * (1 + ROUNDING):
                 text = f"site {name} has {limit:.6g} {what}, and {value:.6g} are taken"
-                found[name, what] = value / limit - 1 if limit else inf, text
+                found[name, what] = too_much(value, limit), text
     for link in problem.links:
+        if not (problem.site[link.source].alive and problem.site[link.target].alive):
+            continue
         carried = used.links.get((link.source, link.target), 0.0)
         if carried > link.bandwidth * (1 + ROUNDING):
             way = f"the link from {link.source} to {link.target}"
             text = f"{way} takes {link.bandwidth:.6g}, and {carried:.6g} are sent"
-            found[link.source, link.target] = carried / link.bandwidth - 1 if link.bandwidth else inf, text
+            found[link.source, link.target] = too_much(carried, link.bandwidth), text
     return found
+
+
+def too_much(value: float, limit: float) -> float:
+    """By which share a limit is passed. Of nothing there is no share: then it is all that is taken, so that
+    less of it is better."""
+    return value / limit - 1 if limit else value
 
 
 def overloaded(used: Usage) -> tuple[str, ...]:

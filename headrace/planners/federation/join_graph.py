@@ -4,10 +4,11 @@ costs."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from math import prod
-from operator import or_
 
+from headrace.plan.federated import Engine
+from headrace.planners.federation.keys import KeyFactor
 from headrace.planners.federation.problem import JoinEdge, Kind, Operator, Query
 
 Relations = int
@@ -25,8 +26,9 @@ class JoinGraph:
         keys = dict.fromkeys(edge.key for edge in joins if edge.key is not None)
         strictest = sorted(edges, key=lambda edge: joins[edge[2]].selectivity)
         self._keys = [[edge for edge in strictest if joins[edge[2]].key == key] for key in keys]
-        self._members = [reduce(or_, (a | b for a, b, _ in same)) for same in self._keys]
-        self._made: dict[tuple[int, ...], Operator] = {}
+        self._factors = [KeyFactor([(a, b, joins[i].selectivity) for a, b, i in same]) for same in self._keys]
+        self._bound = [edge for edge in edges if joins[edge[2]].engine is not None]
+        self._made: dict[tuple[float, tuple[int, ...]], Operator] = {}
         self.all: Relations = (1 << len(query.relations)) - 1
         cross = query.cross
         self.cross = Operator("", Kind.JOIN, spark=(cross.spark,) * 2, duckdb=(cross.duckdb,) * 2)
@@ -41,16 +43,29 @@ class JoinGraph:
     def between(self, left: Relations, right: Relations) -> Operator | None:
         """The join of two sets of relations; None: no condition is between them. Of several conditions, the
         dearest gives the unit costs: they are tested together on one pair of rows."""
-        counted = [i for a, b, i in self._plain if (a & left and b & right) or (a & right and b & left)]
-        for members, edges in zip(self._members, self._keys, strict=True):
-            if members & left and members & right:
+        counted = [i for a, b, i in self._plain if _crosses(a, b, left, right)]
+        share = prod(self._joins[i].selectivity for i in counted)
+        for factor, edges in zip(self._factors, self._keys, strict=True):
+            if factor.members & left and factor.members & right:
                 counted.append(next((i for a, b, i in edges if _crosses(a, b, left, right)), edges[0][2]))
+                share *= factor.between(left, right)
         if not counted:
             return None
-        found = tuple(counted)
+        found = share, (*counted, *(i for a, b, i in self._bound if _crosses(a, b, left, right)))
         if found not in self._made:
-            self._made[found] = _together([self._joins[i] for i in found])
+            self._made[found] = _together(share, [self._joins[i] for i in counted], self._engine(found[1]))
         return self._made[found]
+
+    def clash(self, left: Relations, right: Relations) -> tuple[int, int] | None:
+        """Two conditions between them, by their places, that must be tested on different engines: no join
+        can do both."""
+        found = [i for a, b, i in self._bound if _crosses(a, b, left, right)]
+        other = (i for i in found if self._joins[i].engine is not self._joins[found[0]].engine)
+        second = next(other, None)
+        return None if second is None else (found[0], second)
+
+    def _engine(self, edges: Iterable[int]) -> Engine | None:
+        return next((one for i in edges if (one := self._joins[i].engine) is not None), None)
 
     @cached_property
     def pieces(self) -> tuple[Relations, ...]:
@@ -84,11 +99,9 @@ def _crosses(a: Relations, b: Relations, left: Relations, right: Relations) -> b
     return bool((a & left and b & right) or (a & right and b & left))
 
 
-def _together(edges: Sequence[JoinEdge]) -> Operator:
-    share = prod(edge.selectivity for edge in edges)
+def _together(share: float, edges: Sequence[JoinEdge], engine: Engine | None) -> Operator:
     spark = max(edge.spark for edge in edges)
     duckdb = max((edge.duckdb for edge in edges), key=lambda cost: (cost.held, cost.arriving))
-    fixed = next((edge.engine for edge in edges if edge.engine is not None), None)
     return Operator(
-        "", Kind.JOIN, left=share, right=share, spark=(spark,) * 2, duckdb=(duckdb,) * 2, engine=fixed
+        "", Kind.JOIN, left=share, right=share, spark=(spark,) * 2, duckdb=(duckdb,) * 2, engine=engine
     )

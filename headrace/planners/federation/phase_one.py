@@ -36,6 +36,13 @@ _Outcome = tuple[str, str]
 _Table = dict[Relations, dict[_Done, list["_Partial"]]]
 
 
+class NoPlan(UserError):
+    def __init__(self, message: str, at: tuple[str | int, ...], hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.at = at
+        """The part of the query that is at fault: an attribute, and the place in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Partial:
     """A logical plan of some relations."""
@@ -57,7 +64,8 @@ class Ordered:
 
 
 def best_logical_plan(query: Query, *, feasibility: bool = True) -> Ordered:
-    """Raises UserError where a movable aggregate can stand nowhere."""
+    """Raises NoPlan where a movable aggregate can stand nowhere, or conditions that must run on different
+    engines meet in every order."""
     search = _Search(query, 1.0 if feasibility else float("inf"))
     partial = search.run()
     plan = Plan(
@@ -82,9 +90,20 @@ class _Search:
         ]
         self._rows: dict[Relations, float] = {}
         self._table: _Table = {}
+        self._clash: tuple[int, int] | None = None
+        """The first conditions that were met which no join can test together."""
         self.examined = 0
 
     def run(self) -> _Partial:
+        plans = self.plans()
+        if not plans:
+            raise self._nothing()
+        for operator in self._query.top:
+            plans = [self._on(operator, (plan,)) for plan in plans]
+        return min(plans, key=self._rank)
+
+    def plans(self) -> list[_Partial]:
+        """Those of all relations and aggregates that are worth keeping."""
         whole = self._graph.all
         for i, relation in enumerate(self._query.relations):
             start = self._relation(relation)
@@ -93,16 +112,24 @@ class _Search:
         for joined in sorted(range(1, whole + 1), key=int.bit_count):
             if joined.bit_count() > 1:
                 self._join(joined)
-        plans = self._table.get(whole, {}).get((1 << len(self._over)) - 1, [])
-        if not plans:
-            hint = (
-                "What it is over must be connected without relations that are neither in over nor in beyond."
+        return self._table.get(whole, {}).get((1 << len(self._over)) - 1, [])
+
+    def _nothing(self) -> NoPlan:
+        """Why there is no plan. Aggregates are at fault where there is none for them alone, engines where
+        there is one without them."""
+        if self._clash is not None and _Search(_unbound(self._query), self._limit).plans():
+            first, second = (f"joins[{i}]" for i in self._clash)
+            message = (
+                f"{first} and {second} must run on different engines, and every order tests them in one join"
             )
-            names = ", ".join(one.operator.name for one in self._query.movable)
-            raise UserError(f"an aggregate of the query ({names}) can stand nowhere", hint=hint)
-        for operator in self._query.top:
-            plans = [self._on(operator, (plan,)) for plan in plans]
-        return min(plans, key=self._rank)
+            return NoPlan(message, ("joins", self._clash[1], "engine"), "Leave one of them free.")
+        hint = "What it is over must be connected without relations that are neither in over nor in beyond."
+        for i, one in enumerate(self._query.movable):
+            if not _Search(replace(_unbound(self._query), movable=(one,)), self._limit).plans():
+                message = f"the aggregate {one.operator.name} can stand nowhere"
+                return NoPlan(message, ("movable", i), hint)
+        names = ", ".join(one.operator.name for one in self._query.movable)
+        return NoPlan(f"the aggregates {names} can stand nowhere together", ("movable",), hint)
 
     def _relation(self, relation: Relation) -> _Partial:
         start = _partial(self._leaves[relation.reads], 0.0, 0.0, relation.reads)
@@ -117,7 +144,7 @@ class _Search:
             join = self._graph.between(left, right)
             if join is None and self._graph.may_cross(left, right):
                 join = self._graph.cross
-            if join is None:
+            if join is None or self._clashes(left, right):
                 continue
             for a in self._table[left]:
                 for b in self._table[right]:
@@ -126,6 +153,11 @@ class _Search:
                         self._keep(joined, a | b, (self._on(join, pair) for pair in pairs))
         for done in sorted(self._table.get(joined, ())):
             self._move(joined, done)
+
+    def _clashes(self, left: Relations, right: Relations) -> bool:
+        found = self._graph.clash(left, right)
+        self._clash = self._clash or found
+        return found is not None
 
     def _may_stand(self, joined: Relations, done: _Done) -> bool:
         """Whether every aggregate that is still to come can stand on what contains these relations."""
@@ -191,6 +223,11 @@ class _Search:
         largest = max(u, *(one.largest for one in below))
         gives = given_by(operator, [one.gives for one in below])
         return _partial(gives, largest, u + sum(one.total for one in below), (operator, below))
+
+
+def _unbound(query: Query) -> Query:
+    """The same with conditions that may be tested anywhere."""
+    return replace(query, joins=tuple(replace(edge, engine=None) for edge in query.joins))
 
 
 def _partial(

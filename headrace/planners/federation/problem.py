@@ -204,8 +204,8 @@ class JoinEdge:
     right: str
     selectivity: float
     key: str | None = None
-    """Conditions of one key say the same of several relations (a.k = b.k, b.k = c.k): where more than one
-    of them is between two sides of a join, the most selective counts and the others follow from it."""
+    """Conditions of one key say the same of several relations (a.k = b.k, b.k = c.k), also of a and c: what
+    they leave together, `keys` has."""
     spark: float = DEFAULT_COSTS[Kind.JOIN].spark
     duckdb: InDuckDB = DEFAULT_COSTS[Kind.JOIN].duckdb
     engine: Engine | None = None

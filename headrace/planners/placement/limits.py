@@ -41,6 +41,7 @@ from headrace.planners.placement.problem import (
     walk,
 )
 from headrace.planners.placement.rates import Holding, by_subset, data_rate, together, wanted
+from headrace.planners.placement.reach import NoDeployment
 from headrace.planners.placement.subsets_kernels import cheapest, splits
 
 MOST_PLANS = 2000
@@ -83,7 +84,7 @@ class Limited:
         self._complete = len(self._ground.sites) == prepared.size
 
     def place(self, query: Query, deployed: Deployed) -> Placed:
-        """Raises UserError where nothing fits, with the site that is closest to it and what it lacks."""
+        """Raises NoDeployment where nothing fits, with the site that is closest to it and what it lacks."""
         search = _Search(self._problem, self._ground, query, deployed)
         found, certain = search.found()
         if found is None:
@@ -97,7 +98,7 @@ class Limited:
             notes={"plans tried": str(search.plans)},
         )
 
-    def _too_much(self, query: Query, search: _Search, certain: bool) -> UserError:
+    def _too_much(self, query: Query, search: _Search, certain: bool) -> NoDeployment:
         lacking = search.roomiest()
         closest = search.closest or lacking
         detail = ""
@@ -108,11 +109,9 @@ class Limited:
         why = "no deployment keeps the limits of all sites"
         if not certain and lacking is None:
             why = "no deployment was found within the limits (not proven that there is none)"
-        return UserError(
-            f"query {query.id} does not fit: {why}",
-            detail=detail,
-            hint="Raise a limit under cpu, or stop a query.",
-        )
+        number = [one.id for one in self._problem.queries].index(query.id)
+        says, hint = f"query {query.id} does not fit: {why}", "Raise a limit under cpu, or stop a query."
+        return NoDeployment(number, None, says, hint, detail)
 
 
 def _likely(problem: PlacementProblem, prepared: Prepared, options: Options) -> set[Site]:

@@ -24,11 +24,12 @@ Mask = NDArray[np.bool_]
 class NoDeployment(UserError):
     """A query that cannot be deployed, by its position, and why."""
 
-    def __init__(self, query: int, stream: int | None, message: str, hint: str) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, query: int, stream: int | None, message: str, hint: str, detail: str = "") -> None:
+        super().__init__(message, detail=detail, hint=hint)
         self.query = query
         self.stream = stream
-        """Position of the stream that does not reach the sink; None: all do, but no site may join them."""
+        """Position of the stream that does not reach the sink; None: all do, but no site may join
+        them, or has the CPU to."""
 
 
 def check_reach(problem: PlacementProblem) -> None:

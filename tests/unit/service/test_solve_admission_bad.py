@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from headrace.errors import UserError
@@ -63,7 +64,7 @@ BAD = [
     ("[5, 0]", "^5", "link_bandwidth[1] must be a list [...], not 5"),
     ("[5, 0]", "[^null, 0]", "link_bandwidth[1][0] must be a number, not null"),
     ("[5, 0]", "[^-5, 0]", "link_bandwidth[1][0] must be at least 0, not -5"),
-    ("[5, 0]", '[5, ^"x"]', 'link_bandwidth[1][1] must be a number, not "x"'),
+    ("[5, 0]", '[^"x", 0]', 'link_bandwidth[1][0] must be a number, not "x"'),
     ("[5, 0]", "[^NaN, 0]", "link_bandwidth[1][0] must be at least 0, not NaN"),
     ("[5, 0]", "[^1e99, 0]", "link_bandwidth[1][0] must be at most 1e+15"),
     ('"operator_cost": 1.5', '"operator_cost": ^-1', "operator_cost must be at least 0, not -1"),
@@ -152,6 +153,15 @@ def test_what_is_wrong_elsewhere(old: str, new: str, place: str, says: str) -> N
     where, message = told(SMALL.replace(old, new))
     assert says in message
     assert where == f"p.json:{place}"
+
+
+@pytest.mark.parametrize("entry", ["-1", "1e300", "NaN", '"x"', "true"])
+def test_the_diagonal_is_not_looked_at(entry: str) -> None:
+    usual, other = (
+        read_admission(ProblemFile("p.json", SMALL.replace("[[null, 10], [5, 0]]", links))).problem
+        for links in ("[[null, 10], [5, 0]]", f"[[{entry}, 10], [5, {entry}]]")
+    )
+    assert np.array_equal(other.link_bandwidth, usual.link_bandwidth)
 
 
 def test_the_sample_is_right() -> None:

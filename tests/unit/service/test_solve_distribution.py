@@ -220,3 +220,34 @@ def test_operators_without_a_site_or_a_query_are_told_with_their_place() -> None
     with pytest.raises(UserError, match='"e" belongs to no query') as caught:
         solved(loose, "tiers")
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("optimiser", ["balanced", "tiers", "pays"])
+def test_sites_that_are_all_down_are_told_with_their_place(optimiser: str) -> None:
+    down = [{"id": "a", "alive": False}, {"id": "b", "alive": False}]
+    problem = {"operators": [{"id": "f", "inputs": [], "cpu": 1}], "table": {"f": "a"}, "sites": down}
+    text = json.dumps(problem)
+    with pytest.raises(UserError, match="no site is alive") as wrong:
+        solve_distribution(ProblemFile("p.json", text), Request(optimiser=optimiser))
+    assert wrong.value.span is not None
+    assert wrong.value.span.column == text.index('[{"id": "a"') + 1
+
+
+def test_limits_that_a_stream_passes_are_told() -> None:
+    """f reads 1,000 rows a second from A, which may send 50: it stays there, or that is told."""
+    problem: Json = {
+        "sites": [{"id": "A", "cpu": 1, "network": 50}, {"id": "B", "cpu": 4}],
+        "streams": [{"id": "s", "rate": 1000, "site": "A"}],
+        "operators": [
+            {"id": "f", "inputs": ["s"], "cpu": 0.5, "rate": 10},
+            {"id": "g", "inputs": ["f"], "cpu": 0.5, "rate": 1},
+        ],
+        "links": [{"from": "A", "to": "B", "bandwidth": 10}],
+    }
+    answer = solved(problem)
+    assert (answer["table"], answer["beyond"]) == ({"f": "A", "g": "B"}, [])
+    sent = solved({**problem, "table": {"f": "B", "g": "B"}, "rebalance": {"operators": []}})
+    assert sent["beyond"] == [
+        "site A has 50 rows a second of network, and 1000 are taken",
+        "the link from A to B takes 10, and 1000 are sent",
+    ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from headrace.errors import UserError
 from headrace.service.problem_file import ProblemFile
+from headrace.service.solve_federation import solve_federation
 from headrace.service.solve_federation_file import read_federation
+from headrace.service.solve_request import Request
 
 PLAN = """{
   "streams": [{"id": "s", "rate": 100}],
@@ -176,3 +180,41 @@ def test_a_query_has_no_more_operators_than_a_plan() -> None:
             ),
         )
     )
+
+
+THROUGH_H = """{
+  "streams": [{"id": "s", "rate": 100}],
+  "windows": [{"id": "w", "stream": "s", "range": 10, "slide": 2}],
+  "relations": [{"id": "r", "reads": "w"}, {"id": "h", "reads": "w"}, {"id": "g", "reads": "w"}],
+  "joins": [
+    {"left": "r", "right": "h", "selectivity": 0.1},
+    {"left": "h", "right": "g", "selectivity": 0.1}
+  ],
+  "movable": [{"operator": {"id": "a", "kind": "aggregate", "groups": 3}, "over": ["r", "g"]}]
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "says"),
+    [
+        (
+            QUERY,
+            '"key": "k"}',
+            '"engine": "spark"}, {"left": "h", "right": "r", "selectivity": 1, "engine": ^"duckdb"}',
+            "joins[0] and joins[1] must run on different engines, and every order tests them in one join",
+        ),
+        (
+            THROUGH_H,
+            '{"operator": {"id": "a"',
+            '^{"operator": {"id": "a"',
+            "the aggregate a can stand nowhere",
+        ),
+    ],
+)
+def test_a_query_without_a_plan_is_told_with_its_place(text: str, old: str, new: str, says: str) -> None:
+    marked = text.replace(old, new, 1)
+    before = marked.partition("^")[0]
+    with pytest.raises(UserError, match=re.escape(says)) as wrong:
+        solve_federation(ProblemFile("p.json", marked.replace("^", "")), Request())
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    assert wrong.value.span is not None and wrong.value.span.where() == f"p.json:{line}:{column}"

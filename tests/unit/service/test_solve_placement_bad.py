@@ -258,6 +258,24 @@ def test_no_site_that_may_join() -> None:
     assert (wrong.value.span.line, wrong.value.hint) == (15, "Every such site is forbidden.")
 
 
+def test_a_query_that_does_not_fit() -> None:
+    text = SMALL.replace('{"n1": 100, "3": 50}', '{"n1": 29, "n2": 29, "3": 29, "4": 29}')
+    with pytest.raises(UserError, match="query x does not fit") as wrong:
+        solve_placement(ProblemFile("p.json", text), Request())
+    assert wrong.value.span is not None
+    assert wrong.value.span.where() == "p.json:15:5"
+    assert "lacks 1 rows per unit of time" in wrong.value.detail
+    assert "under cpu" in wrong.value.hint
+
+
+@pytest.mark.parametrize("entry", ["-1", "null", "1e300", "NaN", '"x"', "true"])
+def test_the_diagonal_is_not_looked_at(entry: str) -> None:
+    text = MATRIX.replace("[[0, 1.5], [null, 0]]", f"[[{entry}, 1.5], [null, {entry}]]")
+    costs = read_placement(ProblemFile("p.json", text)).problem.network.costs
+    assert costs is not None
+    assert costs.tolist() == [[0.0, 1.5], [float("inf"), 0.0]]
+
+
 def test_products_that_no_float_holds_on_the_way() -> None:
     """Large and small ones cancel out, but not in every order in which they may be multiplied."""
     names = [f"s{i}" for i in range(12)]

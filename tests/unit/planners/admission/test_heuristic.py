@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
 
 from headrace.errors import UserError
 from headrace.planners.admission.check import violations
-from headrace.planners.admission.heuristic import Heuristic
+from headrace.planners.admission.heuristic import DEADLINE, Heuristic
 from headrace.planners.admission.objective import lambdas_of, objective
 from headrace.planners.admission.problem import (
     AdmissionProblem,
@@ -23,7 +24,7 @@ from headrace.planners.admission.problem import (
 )
 from tests.unit.planners.admission.heuristic_by_loops import best_value
 from tests.unit.planners.admission.mixed import mixed
-from tests.unit.planners.admission.tiny import ab_problem, crowded_problem
+from tests.unit.planners.admission.tiny import ab_problem, crowded_problem, eight_streams
 
 A, B, C, D = (frozenset(name) for name in "abcd")
 AB, ABC, ABD = A | B, A | B | C, A | B | D
@@ -145,6 +146,27 @@ def test_a_deadline_ends_the_search_with_the_best_so_far() -> None:
     assert values == sorted(values)
     assert values[0] == -np.inf
     assert values[-1] > -np.inf
+
+
+def test_eight_streams_end_without_a_deadline_too() -> None:
+    problem = eight_streams()
+    ticks = count()
+    planner = Heuristic(problem, Options(), lambda: next(ticks) * DEADLINE / 50)
+    assert planner.submit(problem.queries[0]).admitted
+    assert next(ticks) < 60
+    small = replace(problem, hosts=tuple(replace(host, cpu=60.0) for host in problem.hosts))
+    ticks = count()
+    planner = Heuristic(small, Options(), lambda: next(ticks) * DEADLINE / 50)
+    assert planner.submit(small.queries[0]).why == "time was over before a plan was found"
+
+
+def test_a_refusal_is_not_put_down_to_time_where_all_was_tried() -> None:
+    problem = ab_problem(replace(WIDE, cpu=1.0), replace(WIDE, cpu=1.0))
+    ticks = count()
+    decision = Heuristic(problem, Options(deadline=1.0), lambda: float(next(ticks))).submit(
+        problem.queries[0]
+    )
+    assert decision.why.startswith("no single host has room")
 
 
 def test_a_stream_without_rates_is_refused_as_such() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from time import perf_counter
 
 import pytest
 
 from headrace.errors import UserError
-from headrace.planners.admission import exhaustive
+from headrace.planners.admission import exhaustive, milp
 from headrace.planners.admission.check import violations
 from headrace.planners.admission.problem import (
     AdmissionProblem,
@@ -20,7 +21,13 @@ from headrace.planners.admission.problem import (
     operator,
 )
 from headrace.planners.admission.sqpr import Sqpr
-from tests.unit.planners.admission.tiny import ab_problem, crowded_problem, relay_problem, tiny
+from tests.unit.planners.admission.tiny import (
+    ab_problem,
+    crowded_problem,
+    eight_streams,
+    relay_problem,
+    tiny,
+)
 
 A, B = frozenset("a"), frozenset("b")
 JOIN = operator(A, B)
@@ -130,6 +137,22 @@ def test_without_time_nothing_is_claimed() -> None:
     decision = sqpr(problem, deadline=0.0).submit(problem.queries[0])
     assert (decision.admitted, decision.proven) == (False, False)
     assert decision.why == "no plan was found in 0 s"
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_time_may_be_over_before_a_model_is_written_down(
+    printed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("no model is ready")
+
+    monkeypatch.setattr(milp, "solve", never)
+    problem, ticks = eight_streams(), count()
+    planner = Sqpr(problem, Options(deadline=100.0), lambda: float(next(ticks)), printed=printed)
+    decision = planner.submit(problem.queries[0])
+    assert (decision.admitted, decision.proven) == (False, False)
+    assert decision.why == "no plan was found in 100 s"
+    assert next(ticks) < 150
 
 
 def test_what_only_a_removed_query_needed_is_gone() -> None:

@@ -63,3 +63,13 @@ def crowded_problem() -> AdmissionProblem:
     hosts = (HostLimits("left", 7.0, 3.0, 5.0), HostLimits("right", 6.0, 4.0, 4.0))
     queries = (Query("first", frozenset("ab")), Query("second", frozenset("abc")))
     return AdmissionProblem(hosts, 100.0, streams, rates, queries)
+
+
+def eight_streams() -> AdmissionProblem:
+    """One query for the most streams it may have, on four hosts with room for it."""
+    names = "abcdefgh"
+    streams = {name: Base(name, i % 4, 10.0) for i, name in enumerate(names)}
+    sets = [frozenset(some) for size in range(2, 9) for some in combinations(names, size)]
+    hosts = tuple(HostLimits(i, 300.0, 100.0, 100.0) for i in range(4))
+    rates = {some: 0.1 * len(some) for some in sets}
+    return AdmissionProblem(hosts, 1000.0, streams, rates, (Query("q", frozenset(names)),))

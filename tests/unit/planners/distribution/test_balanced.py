@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from random import Random
 
 import pytest
 
 from headrace.errors import UserError
-from headrace.planners.distribution.balanced import balanced
+from headrace.planners.distribution.balanced import balanced, balanced_within_limits
 from headrace.planners.distribution.cutting import lightest_limit, pieces_within
 from headrace.planners.distribution.draft import Allowed, Draft
-from headrace.planners.distribution.exhaustive import exhaustive
+from headrace.planners.distribution.exhaustive import best_table, exhaustive
 from headrace.planners.distribution.patterns import grouping, round_robin
 from headrace.planners.distribution.plans import paper_plan, sites
-from headrace.planners.distribution.problem import Operator, Problem, Site, Stream
+from headrace.planners.distribution.problem import Link, Operator, Problem, Site, Stream
 from headrace.planners.distribution.usage import faults, passed, usage
 from tests.unit.planners.distribution.drawn import drawn
 
@@ -130,3 +131,33 @@ def test_limits_come_before_load() -> None:
         (Site("fast", 4.0, memory=500.0), Site("slow", 1.0)), operators, (), (Stream("s", 1.0),)
     )
     assert set(balanced(problem).values()) == {"slow"}
+
+
+def test_every_table_is_looked_at_where_grouping_passes_a_limit() -> None:
+    """g fits beside neither neighbour: two connections, and grouping has one."""
+    operators = (
+        Operator("f", (), cpu=0.1, state_bytes=5.0),
+        Operator("g", ("f",), cpu=0.1, state_bytes=8.0),
+        Operator("h", ("g",), cpu=0.1, state_bytes=5.0),
+    )
+    problem = Problem((Site("a", memory=10.0), Site("b", memory=10.0)), operators)
+    assert usage(problem, grouping(problem)).connections.total == 1
+    assert not list(faults(problem, exhaustive(problem)))
+    with pytest.raises(UserError, match="no table with at most 1 connections keeps all limits"):
+        exhaustive(problem, most_connections=1)
+
+
+def test_links_that_take_nothing_do_not_hide_a_table_within_limits() -> None:
+    """Moves alone lead there nearly always, and then all tables are looked at."""
+    alone = []
+    for seed in range(8, 16):
+        rng = Random(seed)
+        problem = drawn(rng, 5, 3, limits=True)
+        names = [site.id for site in problem.sites]
+        pairs = [rng.sample(names, 2) for _ in range(2)]
+        links = tuple(Link(source, target, 0.0) for source, target in pairs)
+        problem = replace(problem, links=links)
+        if best_table(problem) is not None:
+            assert not list(faults(problem, balanced_within_limits(problem)))
+            alone.append(not list(faults(problem, balanced(problem))))
+    assert alone.count(True) >= 4 and alone.count(False) == 1

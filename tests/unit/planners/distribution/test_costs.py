@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from random import Random
 
 import pytest
@@ -124,7 +125,7 @@ def test_what_was_seen_takes_the_place_of_what_was_assumed() -> None:
             "g": OperatorSeen(batch_seconds=0.2, batches=2.0, state_rows=7.0),
             "j": OperatorSeen(cpu=0.5, rows_in=60.0, arriving=90.0, rows_out=20.0, state_bytes=0.0),
         },
-        {"a": SiteSeen(cpu=1.0, memory=900.0)},
+        {"a": SiteSeen(cpu=1.1, memory=900.0)},
         {"s": 60.0},
         row_bytes=10.0,
     )
@@ -135,8 +136,64 @@ def test_what_was_seen_takes_the_place_of_what_was_assumed() -> None:
     assert (j.cpu, j.rate, j.state_bytes) == (0.75, 30.0, 0.0)  # falls behind by half
     assert k == PLAN.operators[3]
     assert found.streams[0].rate == 60.0
-    # Of the one core in use at a, j has a half; f's is not measured.
-    assert (found.sites[0].cpu_other, found.sites[0].memory_other) == (0.5, 900.0)
+    # Of the cpu in use at a, j has a half, and f and k are taken to have a quarter each; k has 100 bytes.
+    assert found.sites[0].cpu_other == pytest.approx(0.1)
+    assert found.sites[0].memory_other == 800.0
     assert found.sites[1] == PLAN.sites[1]
     assert seen.operators["f"].selectivity == 0.6
     assert seen.operators["g"].selectivity is None
+
+
+def test_a_stream_at_home_that_is_read_elsewhere_is_sent() -> None:
+    """Once, as an operator's output: 100 rows of s, 10 of f."""
+    sites = (Site("a", network=200.0), Site("b", network=100.0), Site("c", network=50.0))
+    operators = (Operator("f", ("s",), rate=10.0), Operator("g", ("s", "f")), Operator("h", ("f",)))
+    problem = Problem(sites, operators, (), (Stream("s", 100.0, "a"),))
+    away = costs("network", problem, {"f": "b", "g": "c", "h": "c"})
+    assert [one.cost for one in away.sites.values()] == [0.5, 0.1, 0.0]
+    home = costs("network", problem, {"f": "a", "g": "a", "h": "c"})
+    assert [one.cost for one in home.sites.values()] == [0.05, 0.0, 0.0]
+    free = replace(problem, sites=(Site("a"), Site("b"), Site("c")))
+    shares = costs("network", free, {"f": "b", "g": "c", "h": "c"})
+    assert [one.cost for one in shares.sites.values()] == pytest.approx([100 / 110, 10 / 110, 0.0])
+
+
+def test_a_site_is_as_full_as_it_was_seen_to_be() -> None:
+    """Whatever else was seen or assumed of its operators and connections; or as full as these make it."""
+    for seed in range(40):
+        rng = Random(seed)
+        problem = drawn(rng, 7, 3)
+        table = {one.id: rng.choice(problem.sites).id for one in problem.operators}
+        operators = {
+            one.id: OperatorSeen(
+                cpu=rng.choice((None, 0.3)),
+                rows_out=rng.choice((None, 20.0)),
+                state_rows=rng.choice((None, 5.0)),
+                state_bytes=rng.choice((None, 400.0)),
+            )
+            for one in problem.operators
+            if rng.random() < 0.7
+        }
+        sites = {site.id: SiteSeen(rng.uniform(0, 8), rng.uniform(0, 4000)) for site in problem.sites[:2]}
+        found = with_observations(replace(problem, table=table), Observations(operators, sites))
+        empty = replace(found, sites=tuple(Site(site.id) for site in problem.sites))
+        used, own = usage(found, table).sites, usage(empty, table).sites
+        for name, seen in sites.items():
+            assert seen.cpu is not None and seen.memory is not None
+            assert used[name].cpu == pytest.approx(max(seen.cpu, own[name].cpu))
+            assert used[name].memory == pytest.approx(max(seen.memory, own[name].memory))
+
+
+def test_what_a_site_uses_is_taken_apart_before_all_operators_have_one() -> None:
+    found = with_observations(replace(PLAN, table={"f": "a"}), Observations(sites={"a": SiteSeen(cpu=2.0)}))
+    assert found.sites[0].cpu_other == 1.5
+
+
+def test_combined_keeps_a_limit_that_not_every_site_has() -> None:
+    sites = (replace(PLAN.sites[0], memory=800.0, network=inf), Site("b", cpu=1.0))
+    found = costs("combined", replace(PLAN, sites=sites), {**TABLE, "f": "b"})
+    assert (found.sites["a"].cost, found.sites["a"].resource) == (0.5, "cpu")
+    sites = (replace(sites[0], memory=500.0), sites[1])
+    found = costs("combined", replace(PLAN, sites=sites), {**TABLE, "f": "b"})
+    assert (found.sites["a"].cost, found.sites["a"].resource) == (0.8, "memory")
+    assert (found.sites["b"].cost, found.sites["b"].resource) == (0.75, "cpu")

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from headrace.errors import UserError
 from headrace.planners.distribution.costs import MODELS, Costing
 from headrace.planners.distribution.pipelines import Pipelines
-from headrace.planners.distribution.problem import Operator, Problem, Query, Site, Stream
+from headrace.planners.distribution.problem import Link, Operator, Problem, Query, Site, Stream
 from headrace.planners.distribution.redistribute import POLICIES, redistribute
 from headrace.planners.distribution.rules import Decision, History, Rules, move_cost
 from headrace.planners.distribution.running import Running
-from headrace.planners.distribution.usage import misplaced, passed, usage
+from headrace.planners.distribution.usage import faults, misplaced, passed, usage
 from tests.unit.planners.distribution.drawn import drawn
 
 CPU = MODELS["cpu"]
@@ -275,8 +275,65 @@ def test_a_lost_site_whose_operators_fit_nowhere() -> None:
     lost = replace(problem, sites=(replace(problem.sites[0], alive=False), problem.sites[1]))
     bound = replace(lost, operators=(replace(lost.operators[0], movable=False), *lost.operators[1:]))
     decision = redistribute(bound, "pays", CPU)
-    assert decision.moves == ()
-    assert decision.why.startswith("nowhere to go from sites that do not answer: o0, o1.")
+    assert moved(decision) == [(("o0",), "s0", "s1"), (("o1",), "s0", "s1")]
+    assert decision.why == "no site has room for o1."
+    why = "s0 does not answer and no site has room: site s1 has 150 bytes of memory, and 300 are taken"
+    assert decision.moves[1].why == why
+
+
+def chained(sites: tuple[Site, ...], links: tuple[Link, ...] = ()) -> Problem:
+    """f, g and h read each other, all at A; the result of h is wanted outside."""
+    operators = (
+        Operator("f", (), cpu=0.1, rate=5.0),
+        Operator("g", ("f",), cpu=0.3, rate=5.0),
+        Operator("h", ("g",), cpu=0.2, rate=1.0),
+    )
+    lost = Site("A", cpu=2.0, alive=False)
+    table = dict.fromkeys("fgh", "A")
+    return Problem((lost, *sites), operators, (Query("q", ("h",)),), links=links, table=table)
+
+
+def test_operators_of_a_lost_site_that_fit_together_go_together() -> None:
+    """One connection is what the result takes."""
+    decision = redistribute(chained((Site("B", cpu=2.0, connections=1),)), "pays", CPU)
+    assert moved(decision) == [(("f", "g", "h"), "A", "B")]
+    assert decision.why == ""
+
+
+def test_operators_of_a_lost_site_part_where_no_site_has_room_for_all() -> None:
+    """Together they would fill a site beyond 80 %, one by one none; the connection of g and h is allowed."""
+    decision = redistribute(chained((Site("B", cpu=0.4), Site("C", cpu=0.4))), "pays", CPU)
+    assert {move.target for move in decision.moves} == {"B", "C"}
+    assert len(decision.moves) == 2
+    # Where no connection is allowed between the two, one is filled too far.
+    links = (Link("B", "C", 0.0), Link("C", "B", 0.0))
+    decision = redistribute(chained((Site("B", cpu=0.4), Site("C", cpu=0.4)), links), "pays", CPU)
+    assert moved(decision) == [(("f", "g", "h"), "A", "B")]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_rule_keeps_an_operator_at_a_lost_site(policy: str) -> None:
+    sites = (Site("A", alive=False), Site("B"), Site("C"))
+    operators = (Operator("f", (), cpu=0.3, rate=5.0), Operator("g", ("f",), cpu=0.1, movable=False))
+    problem = Problem(sites, operators, table={"f": "A", "g": "A"})
+    for allowed, target in (("A", "B"), ("C", "C")):
+        decision = redistribute(problem, policy, CPU, Rules(sites=frozenset({allowed})))
+        assert moved(decision) == [(("f", "g"), "A", target)]
+
+
+def test_whatever_is_lost_ends_at_a_site_that_answers() -> None:
+    """And passes no limit that is kept where all of it goes to one site."""
+    for seed in range(60):
+        rng = Random(seed)
+        problem = drawn(rng, 7, 4, limits=True)
+        first, *rest = problem.sites
+        table = {one.id: rng.choice((first.id, first.id, rest[0].id)) for one in problem.operators}
+        lost = replace(problem, sites=(replace(first, alive=False), *rest), table=table)
+        decision = redistribute(lost, "pays", CPU)
+        assert not list(misplaced(lost, decision.table))
+        together = [{name: site.id if at == first.id else at for name, at in table.items()} for site in rest]
+        if any(not list(faults(lost, one)) for one in together):
+            assert not list(faults(lost, decision.table))
 
 
 def test_what_cannot_be_asked() -> None:

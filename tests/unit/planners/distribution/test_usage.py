@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headrace.planners.distribution.problem import Link, Operator, Problem, Query, Site, Stream
-from headrace.planners.distribution.usage import faults, overloaded, usage
+from headrace.planners.distribution.usage import faults, overloaded, passed, usage
 
 PLAN = Problem(
     (Site("a", cpu=2.0), Site("b", cpu=1.0)),
@@ -89,3 +89,24 @@ def test_limits_are_told() -> None:
         "site b has 599 bytes of memory, and 600 are taken",
         "the link from a to b takes 30, and 50 are sent",
     ]
+
+
+def test_a_stream_that_is_read_elsewhere_leaves_its_home_once_for_each_site() -> None:
+    sites = (Site("a", network=150.0), Site("b"), Site("c"))
+    operators = tuple(Operator(f"o{i}", ("s", "t"), rate=1.0) for i in range(4))
+    streams = (Stream("s", 100.0, site="a"), Stream("t", 7.0))
+    problem = Problem(sites, operators, (), streams, (Link("a", "b", 99.0), Link("a", "c", 100.0)))
+    table = {"o0": "a", "o1": "b", "o2": "b", "o3": "c"}
+    used = usage(problem, table)
+    assert used.links == {("a", "b"): 100.0, ("a", "c"): 100.0}
+    assert [used.sites[name].network for name in "abc"] == [200.0, 0.0, 0.0]
+    assert list(faults(problem, table)) == [
+        "site a has 150 rows a second of network, and 200 are taken",
+        "the link from a to b takes 99, and 100 are sent",
+    ]
+
+
+def test_nothing_goes_over_the_links_of_a_site_that_does_not_answer() -> None:
+    links = (Link("a", "b", 0.0), Link("b", "a", 0.0))
+    dead = replace(PLAN, sites=(PLAN.sites[0], replace(PLAN.sites[1], alive=False)), links=links)
+    assert passed(dead, usage(dead, GOOD)) == {}

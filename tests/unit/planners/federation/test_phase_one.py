@@ -12,7 +12,7 @@ from headrace.errors import UserError
 from headrace.plan.federated import Engine
 from headrace.planners.federation import phase_one
 from headrace.planners.federation.join_graph import JoinGraph, halves
-from headrace.planners.federation.phase_one import best_logical_plan
+from headrace.planners.federation.phase_one import NoPlan, best_logical_plan
 from headrace.planners.federation.problem import (
     InDuckDB,
     JoinEdge,
@@ -32,6 +32,8 @@ from headrace.planners.federation.recount import Recount
 from headrace.planners.federation.sizes import sizes_of
 from tests.unit.planners.federation.orders import best_order
 from tests.unit.planners.federation.plans import random_query
+
+SPARK, DUCKDB = Engine.SPARK, Engine.DUCKDB
 
 
 def on_spark(plan: Plan) -> Split:
@@ -87,7 +89,7 @@ def test_conditions_of_one_key_count_once_and_follow_from_each_other() -> None:
     query = three(JoinEdge("a", "b", 0.1, "k"), JoinEdge("b", "c", 0.1, "k"))
     graph = JoinGraph(query)
     joined = graph.between(0b101, 0b010)
-    assert joined is not None and joined.left == 0.1
+    assert joined is not None and joined.left == pytest.approx(0.1)
     implied = graph.between(0b001, 0b100)
     assert implied is not None and implied.left == 0.1
     unkeyed = JoinGraph(three(JoinEdge("a", "b", 0.1), JoinEdge("b", "c", 0.1)))
@@ -135,8 +137,36 @@ def test_an_aggregate_over_two_relations_waits_for_both() -> None:
 def test_a_query_whose_aggregate_can_stand_nowhere_is_none() -> None:
     over = Movable(AGGREGATE, frozenset({"a", "c"}))
     query = three(JoinEdge("a", "b", 0.1), JoinEdge("b", "c", 0.1), movable=(over,))
-    with pytest.raises(UserError, match="can stand nowhere"):
+    with pytest.raises(NoPlan, match="the aggregate agg can stand nowhere") as caught:
         best_logical_plan(query)
+    assert caught.value.at == ("movable", 0)
+
+
+def test_the_aggregate_that_can_stand_nowhere_is_told_from_the_others() -> None:
+    fine = Movable(replace(AGGREGATE, name="fine"), frozenset({"b"}))
+    over = Movable(AGGREGATE, frozenset({"a", "c"}))
+    query = three(JoinEdge("a", "b", 0.1), JoinEdge("b", "c", 0.1), movable=(fine, over))
+    with pytest.raises(NoPlan, match="the aggregate agg can stand nowhere") as caught:
+        best_logical_plan(query)
+    assert caught.value.at == ("movable", 1)
+
+
+def test_conditions_for_different_engines_are_not_tested_in_one_join() -> None:
+    """With a and b first, or b and c, the second join would need two engines."""
+    ab, ac = JoinEdge("a", "b", 0.1, engine=SPARK), JoinEdge("a", "c", 0.01, engine=DUCKDB)
+    bc = JoinEdge("b", "c", 0.01, engine=SPARK)
+    plan = best_logical_plan(three(ab, ac, bc)).plan
+    assert [one.engine for one in plan.operators] == [DUCKDB, SPARK]
+    assert plan.operators[0].inputs == ("a", "c")
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_conditions_for_different_engines_that_always_meet_leave_no_plan(key: str | None) -> None:
+    free = JoinEdge("b", "c", 0.1)
+    first, second = (JoinEdge("a", "b", 0.1, key, engine=one) for one in (SPARK, DUCKDB))
+    with pytest.raises(NoPlan, match=r"joins\[1\] and joins\[2\] must run on different engines") as caught:
+        best_logical_plan(three(free, first, second))
+    assert caught.value.at == ("joins", 2, "engine")
 
 
 def test_joins_get_names_that_are_free() -> None:
