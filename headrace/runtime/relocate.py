@@ -39,6 +39,8 @@ from headrace.runtime.executor import ENDED, JobState, Progress
 from headrace.runtime.handover import Position, hand_over, pause_after, position_of, retire
 
 _AT_ONCE = 8
+PRICE = "price"
+"""Among the facts of the last step: milliseconds for which the job stood still because it was moved."""
 
 
 class Step(StrEnum):
@@ -200,6 +202,7 @@ class Relocator:
         entries = [Entry(Step.PREPARE, move.target)]
         # Asked before, so that the pause is not longer by it; a dead site is for the fence.
         alive = self._sites.answers(move.source)
+        began = self._clock()
         self._write(move, entries, Entry(Step.STOP, move.source))
         reason = "" if alive else f"{move.source} does not answer"
         try:
@@ -208,7 +211,8 @@ class Relocator:
         except HeadraceError as error:
             reason = error.render()
         # The target has just been asked, and asking again would be part of the pause.
-        return self._settle(move, entries, [move.target, move.source], reason, sure=move.target)
+        order = [move.target, move.source]
+        return self._settle(move, entries, order, reason, move.target, None if reason else began)
 
     # -- after a crash ------------------------------------------------------------------------------
 
@@ -244,9 +248,16 @@ class Relocator:
     # -- the steps ----------------------------------------------------------------------------------
 
     def _settle(
-        self, move: Move, entries: list[Entry], order: Iterable[str], reason: str, sure: str = ""
+        self,
+        move: Move,
+        entries: list[Entry],
+        order: Iterable[str],
+        reason: str,
+        sure: str = "",
+        began: float | None = None,
     ) -> Outcome:
-        """Start one copy at the first of these sites that can, or at any other."""
+        """Start one copy at the first of these sites that can, or at any other. `began`: when the job was
+        told to stop, if it ran until then."""
         told, tried = [reason] if reason else [], ""
         for site in _different([*order, *self._sites.others(move.job)]):
             if site != sure and not self._sites.answers(site):
@@ -259,8 +270,10 @@ class Relocator:
                 told.append(error.render())
                 tried = site
                 continue
-            self._clean(move, entries, site)
             moved = site == move.target
+            # A job without input has paused long before it was stopped, and it is no price of the move.
+            paid = None if pause is None or began is None else min(pause, self._clock() - began)
+            self._clean(move, entries, site, paid if moved else None)
             return self._end(Outcome(move, site, moved, pause, "" if moved else "\n".join(told)))
         if tried and self._sites.answers(tried):
             # It is not for want of a site: it has failed, and stays where it failed last.
@@ -321,9 +334,10 @@ class Relocator:
                 raise EngineError(f"job {move.job} had no batch at {site} in {waited:.0f} seconds")
             self._sleep(self._patience.look)
 
-    def _clean(self, move: Move, entries: list[Entry], site: str) -> None:
+    def _clean(self, move: Move, entries: list[Entry], site: str, paid: float | None) -> None:
         """Nobody can start from what another storage still has of the job."""
-        self._write(move, entries, Entry(Step.CLEAN, site))
+        facts = {} if paid is None else {PRICE: max(0, round(paid * 1000))}
+        self._write(move, entries, Entry(Step.CLEAN, site, facts))
         here = self._sites.state(move.job, site)
         for other in suspects(move, entries):
             retire(self._sites.state(move.job, other), here)

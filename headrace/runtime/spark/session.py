@@ -33,6 +33,10 @@ _PATIENCE = 5.0
 _RETRIES, _LONGEST_WAIT = 5, 1000
 """How often a call that finds nobody is tried again; the longest wait between, in ms. 3 s in all."""
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+_CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -46,6 +50,17 @@ def settings(shuffle_partitions: int) -> dict[str, str]:
         # The default polls an idle source a hundred times a second, for every query.
         "spark.sql.streaming.pollingDelay": "50ms",
     }
+
+
+def checkpoint_settings(version: str) -> dict[str, str]:
+    """For a Spark of this version. What jobs keep is in folders, and the manager that Spark takes for those
+    by itself starts a process (`readlink`) for each file that it looks at, dozens in a batch of a join. This
+    one renames as the other does, and looks first whether the name is taken, as the other does too."""
+    import pyspark
+
+    ours, theirs = (one.split(".")[:2] for one in (pyspark.__version__, version))
+    # Elsewhere the class may have another name, and no query would start.
+    return {_CHECKPOINTS: _BY_FILE_SYSTEM} if ours == theirs else {}
 
 
 def _static_settings(memory: str, logs: Path, java_options: str) -> dict[str, str]:
@@ -77,17 +92,22 @@ class Sessions:
         self._open: dict[str, _Open] = {}
         self._opening: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         """By endpoint: of two threads that ask for the same session only one opens it."""
+        self._closing = threading.Lock()
+        self._closed = False
         self._master: str | None = None
         self.engine_pid: int | None = None
         """The JVM that this process started, if any."""
 
     def get(self, endpoint: str, shuffle_partitions: int, ledger: Ledger | None = None) -> Session:
         """The session of an endpoint, opened on first use, and anew where its server was started anew. A
-        remote one is written into the ledger before. Raises UserError where it cannot be opened."""
+        remote one is written into the ledger before. Raises UserError where it cannot be opened, and
+        EngineError once all are closed: a thread may still be at it when a run ends."""
         with self._opening[endpoint]:
             return self._get(endpoint, shuffle_partitions, ledger)
 
     def _get(self, endpoint: str, shuffle_partitions: int, ledger: Ledger | None) -> Session:
+        if self._closed:
+            raise _over()
         known = self._open.get(endpoint)
         remote = endpoint.startswith("sc://")
         if known is not None and (not remote or _is_usable(known.session)):
@@ -95,10 +115,20 @@ class Sessions:
         if known is not None:
             self.forget(endpoint)
         session = self._connect(endpoint, ledger) if remote else self._classic(endpoint, shuffle_partitions)
-        for key, value in settings(shuffle_partitions).items():
+        wanted = settings(shuffle_partitions) | checkpoint_settings(str(session.version))
+        for key, value in wanted.items():
             session.conf.set(key, value)
-        self._open[endpoint] = _Open(session, ledger if remote else None)
+        self._keep(endpoint, _Open(session, ledger if remote else None))
         return session
+
+    def _keep(self, endpoint: str, opened: _Open) -> None:
+        """Raises EngineError, and ends it, where all others were closed meanwhile."""
+        with self._closing:
+            if not self._closed:
+                self._open[endpoint] = opened
+                return
+        _end(endpoint, opened)
+        raise _over()
 
     def forget(self, endpoint: str) -> None:
         """A remote session of which nothing more is expected. It stays in the ledger: what may still run in
@@ -173,15 +203,27 @@ class Sessions:
         return _made_current(session)
 
     def close(self) -> None:
-        for endpoint, opened in self._open.items():
-            if endpoint.startswith("sc://"):
-                _leave(endpoint, opened)
-                continue
-            # A JVM that died, or was killed with us, cannot be told to stop, and need not be.
-            with contextlib.suppress(OSError, *_gone()):
-                opened.session.stop()
-        self._open.clear()
+        """For good: what is being opened just now is ended by who opens it."""
+        with self._closing:
+            self._closed = True
+            opened = list(self._open.items())
+            self._open.clear()
+        for endpoint, one in opened:
+            _end(endpoint, one)
         self._master = None
+
+
+def _over() -> EngineError:
+    return EngineError("the run is over, and opens no more sessions")
+
+
+def _end(endpoint: str, opened: _Open) -> None:
+    if endpoint.startswith("sc://"):
+        _leave(endpoint, opened)
+        return
+    # A JVM that died, or was killed with us, cannot be told to stop, and need not be.
+    with contextlib.suppress(OSError, *_gone()):
+        opened.session.stop()
 
 
 def _leave(address: str, opened: _Open) -> None:

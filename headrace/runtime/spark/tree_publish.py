@@ -24,8 +24,8 @@ from headrace.errors import InternalError
 from headrace.plan.types import Schema
 from headrace.runtime.duckdb.texts import as_text
 from headrace.runtime.files import sync_folder, write_json
+from headrace.runtime.spark.bucket_state import LATE, from_blob
 from headrace.runtime.spark.publish import MARKER, committed, file_format, last_logged
-from headrace.runtime.spark.woven import LATE, from_blob
 
 
 @dataclass(frozen=True, slots=True)

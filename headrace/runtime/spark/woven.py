@@ -17,7 +17,6 @@ every bucket, so that each knows the watermark of the batch before, by which row
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -26,29 +25,23 @@ import pyarrow as pa
 from headrace.errors import InternalError
 from headrace.plan.expr import conjunction
 from headrace.plan.placed import TreeJob
+from headrace.runtime.spark.bucket_state import to_blob
 from headrace.runtime.spark.compile import Compiler, ViewOf
 from headrace.runtime.spark.session import Session
 from headrace.runtime.sqltext import SparkWriter
-from headrace.runtime.windows import held
 from headrace.runtime.windows.buckets import split
 from headrace.runtime.windows.opening import fragment_sql, partial_table
-from headrace.runtime.windows.spec import FRAGMENT, TreeSpec
+from headrace.runtime.windows.spec import FRAGMENT
 from headrace.runtime.windows.tree import WovenSpec, from_json, key_name
-from headrace.runtime.windows.weaver import Advanced, Weaver
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SQL = SparkWriter()
-RESULTS, LATE = 0, 1
-"""Kinds of output rows: `data` holds results; `rows` is a number of late rows."""
 OUTPUT = "watermark bigint, query string, kind int, rows bigint, data binary"
 """The query by its id, not by number: what is staged may be published after queries have come and gone."""
 _TO_BUCKETS = "bucket int, data binary"
-_VERSION = "version"
 _BIG_BATCH = "200000"
-BLOB_ROWS = 1 << 15
-_FRAME_BLOBS = 64
 
 
 def settings() -> dict[str, str]:
@@ -124,100 +117,33 @@ def _cells(cells: list[tuple[int, bytes]]) -> pa.RecordBatch:
 
 
 def processor(tree: str, spec_json: str) -> Any:
-    """The stateful processor of a tree, for Spark."""
+    """The stateful processor of a tree, for Spark.
+
+    What it does is in bucket_state.py, and is imported where rows are: for every start of a query Spark makes
+    a Python process at the driver that only asks which state there is, and all waits for that."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class TreeProcessor(StatefulProcessor):
-        """One bucket at a time. Order in a batch: its partials, then the watermark. A bucket without
-        partials is woken by its timer."""
+        """One bucket at a time."""
 
         def init(self, handle: Any) -> None:
             self._handle = handle
             self._chunks = handle.getMapState("chunks", "name string", "data binary")
-            self._spec, _ = from_json(spec_json)
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-            weaver = self._open(key)
-            for frame in rows:
-                for blob in frame["data"]:
-                    if blob:
-                        weaver.take(from_blob(blob))
-            yield from self._advance(key, weaver, timerValues)
+            yield from self._bucket(key).fed((blob for frame in rows for blob in frame["data"]), timerValues)
 
         def handleExpiredTimer(
             self, key: Any, timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
-            yield from self._advance(key, self._open(key), timerValues)
+            yield from self._bucket(key).fed((), timerValues)
 
         def close(self) -> None:
             pass
 
-        def _open(self, key: Any) -> Weaver:
-            version = self._chunks.getValue((_VERSION,))
-            if version is None:
-                return begun(self._spec)
-            known = held.take(f"{tree} {key[0]}", spec_json, bytes(version[0]).decode())
-            if known is not None:
-                return known
-            items = {name[0]: bytes(data[0]) for name, data in self._chunks.iterator()}
-            del items[_VERSION]
-            return Weaver.restore(self._spec, items.items())
+        def _bucket(self, key: Any) -> Any:
+            from headrace.runtime.spark.bucket_state import Bucket
 
-        def _advance(self, key: Any, weaver: Weaver, timers: Any) -> Iterator[pd.DataFrame]:
-            watermark = timers.getCurrentWatermarkInMs()
-            advanced = weaver.advance(watermark * 1000)
-            puts, deletes = weaver.changes()
-            for name in deletes:
-                self._chunks.removeKey((name,))
-            for name, data in puts.items():
-                self._chunks.updateValue((name,), (data,))
-            version = os.urandom(16).hex()
-            self._chunks.updateValue((_VERSION,), (version.encode(),))
-            for timer in list(self._handle.listTimers()):
-                self._handle.deleteTimer(timer)
-            # In every batch that moves the watermark: what is late is judged by the last one.
-            self._handle.registerTimer(watermark + 1)
-            held.keep(f"{tree} {key[0]}", spec_json, version, weaver)
-            yield from frames(watermark, advanced)
+            return Bucket(f"{tree} {key[0]}", spec_json, self._handle, self._chunks)
 
     return TreeProcessor()
-
-
-def begun(spec: TreeSpec) -> Weaver:
-    """A bucket at Spark's first watermark: windows that end there or before are never given."""
-    weaver = Weaver(spec)
-    weaver.advance(0)
-    return weaver
-
-
-def frames(watermark: int, advanced: Advanced) -> Iterator[pd.DataFrame]:
-    """Results in blobs and frames of a moderate size. The last batch of an input closes all windows that are
-    open, which may be millions: in one piece they fill the JVM, whose Parquet writer looks at its memory only
-    after a hundred rows."""
-    found: list[tuple[int, str, int, int, bytes]] = []
-    for query, batch in advanced.results:
-        for start in range(0, max(batch.num_rows, 1), BLOB_ROWS):
-            part = batch.slice(start, BLOB_ROWS)
-            found.append((watermark, query, RESULTS, part.num_rows, to_blob(pa.Table.from_batches([part]))))
-            if len(found) == _FRAME_BLOBS:
-                yield _framed(found)
-                found = []
-    found += [(watermark, query, LATE, late, b"") for query, late in advanced.late.items() if late]
-    yield _framed(found)
-
-
-def _framed(rows: list[tuple[int, str, int, int, bytes]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=["watermark", "query", "kind", "rows", "data"])
-
-
-def to_blob(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def from_blob(data: bytes | pa.Buffer) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()

@@ -56,12 +56,13 @@ def finish(made: World, lives: int = 12) -> None:
 
 
 def rescued(made: World, manager: Manager) -> bool:
-    """A site that dies once the first batch was seen there is lost by itself, as at any other time: whoever
-    watches the sites moves its jobs."""
+    """A site that dies once the first batch was seen there, or before a move was begun, is lost by itself,
+    as at any other time: whoever watches the sites moves its jobs. And a job that has failed at the only site
+    that answers stays there: whoever watches the jobs starts it again."""
     if made.copies("q"):
         return False
-    was = made.ended[-1].site
-    assert not made.places[was].alive
+    was = made.ended[-1].site if made.ended else "a"
+    assert made.places[was].died or any("the reply was lost" in one.reason for one in made.ended)
     manager.relocator.move(Move(100 + len(made.ended), "q", was, "c" if was != "c" else "a"))
     return True
 

@@ -35,12 +35,14 @@ class Place:
     """One site. A copy that runs there goes on whatever happens to the manager."""
 
     alive: bool = True
+    died: bool = False
+    """At some time; it may be back."""
     reachable: bool = True
     engine: FakeExecutor = field(default_factory=FakeExecutor)
     running: set[str] = field(default_factory=set)
 
     def die(self) -> None:
-        self.alive, self.engine, self.running = False, FakeExecutor(), set()
+        self.alive, self.died, self.engine, self.running = False, True, FakeExecutor(), set()
 
 
 @dataclass(frozen=True, slots=True)

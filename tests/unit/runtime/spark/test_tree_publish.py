@@ -13,8 +13,8 @@ from headrace.catalog.model import SinkKind
 from headrace.plan.types import Column, DataType, Schema
 from headrace.runtime.results import read_results
 from headrace.runtime.spark import tree_publish
+from headrace.runtime.spark.bucket_state import LATE, RESULTS, to_blob
 from headrace.runtime.spark.tree_publish import Reader, TreePublisher
-from headrace.runtime.spark.woven import LATE, RESULTS, to_blob
 
 SCHEMA = Schema([Column("x", DataType.BIGINT)])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.runtime.spark.woven import BLOB_ROWS, LATE, RESULTS, frames, from_blob
+from headrace.runtime.spark.bucket_state import BLOB_ROWS, LATE, RESULTS, frames, from_blob
 from headrace.runtime.windows.weaver import Advanced
 
 
