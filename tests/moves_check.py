@@ -6,6 +6,9 @@ Three local Spark Connect servers, a tree of windows, an interval join and windo
 that writes input all the time. First moves that nothing disturbs, which tell the pauses; then moves in which
 the manager, the source or the target is killed with kill -9 at a random step. Who was killed is started
 again, and in the end all jobs are drained and compared. Exit code 1 if an answer differs.
+
+A JVM compiles what it runs while it runs it, for minutes. `--warm 2` takes every job to every site twice
+before any move counts.
 """
 
 from __future__ import annotations
@@ -107,13 +110,26 @@ class Result:
     moves: int = 0
     kills: dict[str, int] = field(default_factory=dict)
     pauses: list[float] = field(default_factory=list)
+    by_job: dict[str, list[float]] = field(default_factory=dict)
+    cold: list[float] = field(default_factory=list)
+    """Pauses of the moves before."""
+    others: dict[str, list[float]] = field(default_factory=lambda: {"during": [], "before": []})
+    """Seconds between two batches of jobs that are not moved: the longest of each job in the move of another,
+    and all before it."""
     rescues: list[float] = field(default_factory=list)
     """Seconds without a batch of jobs that were lost with their site."""
     problems: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         told = [f"{self.moves} moves, kills: {self.kills or 'none'}"]
-        for name, found in (("pause of a move", self.pauses), ("pause of a lost job", self.rescues)):
+        for name, found in (
+            ("pause while sites were warmed", self.cold),
+            ("pause of a move", self.pauses),
+            *((f"pause of a move of {job}", found) for job, found in sorted(self.by_job.items())),
+            ("another job's longest time between two batches, in a move", self.others["during"]),
+            ("another job's time between two batches, before it", self.others["before"]),
+            ("pause of a lost job", self.rescues),
+        ):
             if found:
                 low, high = statistics.median(found), quantile(found, 0.95)
                 told.append(
@@ -134,7 +150,7 @@ class Check:
     folder: Path
     how: How
 
-    def run(self, moves: int, kills: int) -> Result:
+    def run(self, moves: int, kills: int, warm: int = 0) -> Result:
         how = self.how
         rng, result = random.Random(how.seed), Result()
         load = Load(self.root, {server.name: server.address for server in servers(self.folder)}, how.apart)
@@ -143,6 +159,7 @@ class Check:
         manager = ManagerProcess(self.root, self.folder, how)
         try:
             manager.start()
+            self._warm(result, manager, warm)
             for number in range(moves + kills):
                 self._one(rng, result, manager, killing=number >= moves)
             self._end(feeder, manager, load, result)
@@ -150,6 +167,17 @@ class Check:
             feeder.stop()
             manager.stop()
         return result
+
+    def _warm(self, result: Result, manager: ManagerProcess, times: int) -> None:
+        ring = self._names()
+        for number in range(times * len(ring)):
+            for job in self.how.jobs:
+                told = manager.ask(do="move", job=job, target=ring[(number + 1) % len(ring)], kill=None)
+                print(f"warming: {job} {told and told.get('pause')}", flush=True)
+                if told is None or not told["moved"]:
+                    result.problems.append(f"{job} was not moved: {told}")
+                elif told["pause"] is not None:
+                    result.cold.append(told["pause"])
 
     def _one(self, rng: random.Random, result: Result, manager: ManagerProcess, *, killing: bool) -> None:
         job = rng.choice(self.how.jobs)
@@ -162,7 +190,8 @@ class Check:
         time.sleep(rng.random())
         told = manager.ask(do="move", job=job, target=target, kill=kill)
         result.moves += 1
-        print(f"{result.moves}: {job} to {target}, kill {kill}: {told}", flush=True)
+        shown = {key: value for key, value in (told or {}).items() if key != "gaps"}
+        print(f"{result.moves}: {job} to {target}, kill {kill}: {shown or None}", flush=True)
         if told is None and kill is None:
             result.problems.append(f"the manager ended by itself, moving {job} to {target}")
         if told is None:
@@ -171,6 +200,9 @@ class Check:
             result.problems.append(f"{job} was not moved to {target}: {told}")
         if kill is None and told is not None and told.get("pause") is not None:
             result.pauses.append(told["pause"])
+            result.by_job.setdefault(job, []).append(told["pause"])
+            for when, found in told.pop("gaps").items():
+                result.others[when] += found
         self._revive()
 
     def _names(self) -> list[str]:
@@ -202,7 +234,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sites", type=int, default=3)
-    parser.add_argument("--memory", default="700m")
+    parser.add_argument("--warm", type=int, default=0, metavar="TIMES", help="rounds of all jobs before")
+    parser.add_argument("--memory", default="1g")
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two files of input")
     parser.add_argument(
@@ -223,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         up(folder, Up(how.sites, how.memory), os.environ, print)
         try:
             chosen = How(how.seed, how.apart, how.every, how.patience, tuple(how.jobs.split(",")))
-            result = Check(root, folder, chosen).run(how.moves, how.kills)
+            result = Check(root, folder, chosen).run(how.moves, how.kills, how.warm)
         finally:
             down(folder)
     print("\n".join(result.lines()))

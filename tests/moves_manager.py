@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from headrace.state.moves import Moves
 from tests.moves_load import JOBS, Load
 
 _WATCH_SECONDS = 0.3
+_LAST_BATCHES = 30
 
 
 def fresh() -> str:
@@ -115,6 +117,20 @@ class Manager:
         source = self.sites.site_of(job) or ""
         return self.relocator.move(Move(self.journal.ask(job, source, target), job, source, target))
 
+    def gaps(self, job: str, since: float) -> dict[str, list[float]]:
+        """Seconds between two batches of the other jobs: the longest of each that was not over when this move
+        began, and all that were."""
+        during, before = [], []
+        for other in self.jobs:
+            site = self.sites.site_of(other)
+            if other == job or site is None:
+                continue
+            ends = _commits(self.sites.state(other, site))
+            pairs = [(late - early, late) for early, late in pairwise(ends)]
+            during.append(max((gap for gap, end in pairs if end >= since), default=0.0))
+            before += [gap for gap, end in pairs if end < since]
+        return {"during": during, "before": before}
+
     def watch(self) -> list[Outcome]:
         """Jobs that were lost with their site go on at another one; moves that are stuck are tried again."""
         found = [one for one in self.relocator.resume() if isinstance(one, Outcome)]
@@ -162,11 +178,23 @@ def serve(manager: Manager) -> None:
             break
         manager.journal.kill = asked.get("kill")
         try:
+            since = time.time()
             outcome = manager.move(asked["job"], asked["target"])
             told = {"moved": outcome.moved, "site": outcome.site, "pause": outcome.pause}
+            told["gaps"] = manager.gaps(asked["job"], since)
             _say({**told, "reason": outcome.reason, "at": _places(manager)})
         except HeadraceError as error:
             _say({"moved": False, "error": error.render(), "at": _places(manager)})
+
+
+def _commits(state: Path) -> list[float]:
+    """When the last batches of a job were committed."""
+    found = []
+    for path in (state / "checkpoint" / "commits").iterdir():
+        # Spark removes old ones meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            found += [path.stat().st_mtime] if path.name.isdecimal() else []
+    return sorted(found)[-_LAST_BATCHES:]
 
 
 def _places(manager: Manager) -> dict[str, str | None]:

@@ -33,6 +33,7 @@ from headrace.service.planning import plan_query
 from headrace.service.project import (
     ANYWHERE,
     as_added,
+    check_sites,
     deployment_of,
     edits_of,
     file_project,
@@ -106,6 +107,7 @@ def add_query(
     while change is None:
         # Another command may come between, and take the room that this one has seen.
         edits = edits_of(written)
+        check_sites(written, edits)
         project = with_edits(written, edits)
         _check(project, added)
         told = ask(
@@ -216,8 +218,8 @@ def _added(written: Project, new: NewQuery) -> AddedQuery:
         raise UserError(
             f'query "{new.name}" needs its SQL', hint="Name its file with --sql FILE, or --sql -."
         )
-    site = new.site or (ANYWHERE if written.distributes else written.default_site)
-    return AddedQuery(new.name, new.sql, _sink(new.sink), new.path, site)
+    # The default is not written down: it is another one when sites are renamed, or distributed over.
+    return AddedQuery(new.name, new.sql, _sink(new.sink), new.path, new.site or ANYWHERE)
 
 
 def _sink(kind: str) -> str:

@@ -25,7 +25,7 @@ from headrace.plan.channels import ChannelPlan, pruned
 from headrace.plan.data import from_data, to_data
 from headrace.plan.federated import FederatedJob, FederatedMember
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, TreeShape
-from headrace.service.distributing import Deciding, with_sites
+from headrace.service.distributing import Deciding, kept_site, with_sites
 from headrace.service.federated_records import job_of, live, record_of, without
 from headrace.service.fingerprints import changed_parts, query_fingerprint
 from headrace.service.situation import Planner, Situation, Wanted
@@ -146,11 +146,7 @@ class _Reconciling:
         return cast(TreeMember, found)
 
     def _site(self, site: str, members: Sequence[TreeMember | FederatedMember]) -> str:
-        """Where it ran before, as long as one of the members still wants that, or none names a site."""
-        queries = [self.now.project.queries[member.query] for member in members]
-        named = [query.site for query in queries if not query.free]
-        wanted = named or [*self.now.project.sites]
-        return site if site in wanted else [*named, queries[0].site][0]
+        return kept_site(self.now.project, site, [member.query for member in members])
 
     def _keep_federated(self, record: FederatedRecord) -> None:
         """A job whose queries are split: members that are gone from the project, or are started over, leave
@@ -164,8 +160,7 @@ class _Reconciling:
             return
         names = {member.query for member in live(job)}
         runs = bool(names & self.now.names)
-        if job.site not in self.now.project.sites:
-            job = replace(job, site=self._site(job.site, live(job)))
+        job = replace(job, site=self._site(job.site, live(job)))
         (self.federated if runs else self.idle_federated).append(job)
         self.rows += [row for name, row in rows.items() if name in names and row.federated == record.id]
 
@@ -243,11 +238,16 @@ class _Reconciling:
         able = [tree for tree in self.trees if tree.id not in self.now.closed]
         if isinstance(member, str) or name in self.now.fresh:
             return False
-        tree = self.planner.best_tree(project, member, None if query.free else query.site, able)
-        if tree is None:
+        # A query that names its site joins what is there now, wherever that was put at first.
+        homes = {tree: site for tree, site in self.now.homes.items() if site in project.sites}
+        able = [replace(tree, site=homes.get(tree.id, tree.site)) for tree in able]
+        found = self.planner.best_tree(project, member, None if query.free else query.site, able)
+        if found is None:
             return False
-        self.trees[self.trees.index(tree)] = replace(tree, members=(*tree.members, member))
-        self._deployed(member, tree.id)
+        for number, tree in enumerate(self.trees):
+            if tree.id == found.id:
+                self.trees[number] = replace(tree, members=(*tree.members, member))
+        self._deployed(member, found.id)
         return True
 
     def _place_new(self, names: list[str]) -> None:

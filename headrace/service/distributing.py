@@ -80,6 +80,15 @@ def _free(project: Project, name: str) -> bool:
     return name not in project.queries or project.queries[name].free
 
 
+def kept_site(project: Project, site: str, queries: Iterable[str]) -> str:
+    """Where something that answers several queries is: where it was put, as long as one of them still wants
+    that, or none names a site. They must be of the project."""
+    found = [project.queries[name] for name in queries]
+    named = [query.site for query in found if not query.free]
+    wanted = named or [*project.sites]
+    return site if site in wanted else [*named, found[0].site][0]
+
+
 def at_sites(placed: PlacedPlan, sites: Mapping[str, str]) -> PlacedPlan:
     """With these jobs at these sites."""
     return replace(
@@ -190,20 +199,19 @@ def _stream(name: str) -> str:
 def living(project: Project, deployment: Deployment, homes: Mapping[str, str]) -> dict[str, str]:
     """Where deployed jobs are: where a move has left them, or where they were put. One whose site is not in
     the project any more is nowhere."""
-    put = recorded_sites(project, deployment)
-    moved = {job: site for job, site in homes.items() if job in put and site in project.sites}
-    return {job: site for job, site in (put | moved).items() if site in project.sites}
+    known = known_sites(project, deployment, homes)
+    return {job: site for job, site in known.items() if site in project.sites}
 
 
-def recorded_sites(project: Project, deployment: Deployment) -> dict[str, str]:
-    """Where deployed jobs were put, whether there still is such a site."""
+def known_sites(project: Project, deployment: Deployment, homes: Mapping[str, str]) -> dict[str, str]:
+    """The same, whether there still is such a site."""
     found = {tree.id: tree.site for tree in deployment.trees}
     found |= {job.id: job.site for job in deployment.federated}
     for row in deployment.queries:
         query = project.queries.get(row.query)
         if query is not None and row.tree is None and row.federated is None:
             found[row.query] = row.site if row.site is not None and query.free else query.site
-    return found
+    return found | {job: site for job, site in homes.items() if job in found}
 
 
 def with_sites(project: Project, rows: Iterable[DeployedQuery], jobs: Iterable[Job]) -> list[DeployedQuery]:
@@ -225,11 +233,8 @@ class Deciding:
     def __call__(self, placed: PlacedPlan) -> tuple[PlacedPlan, list[str]]:
         """The plan with jobs that have no site yet at those of the pattern; and what there is to tell."""
         at = living(self.project, self.deployment, self.homes)
-        every = units(placed)
-        if all(_has_site(self.project, unit, at) for unit in every):
-            return placed, []
-        new = distribute(self.project, placed, at, self.down).new
-        before = recorded_sites(self.project, self.deployment)
-        gone = {job: before[job] for job in new if job in before}
-        notes = [f"site {site} is no more: {job} goes to {new[job]}" for job, site in gone.items()]
-        return at_sites(placed, new), notes
+        if not all(_has_site(self.project, unit, at) for unit in units(placed)):
+            placed = at_sites(placed, distribute(self.project, placed, at, self.down).new)
+        before = known_sites(self.project, self.deployment, self.homes)
+        gone = [unit for unit in units(placed) if unit.id in before and unit.id not in at]
+        return placed, [f"site {before[one.id]} is no more: {one.id} goes to {one.site}" for one in gone]

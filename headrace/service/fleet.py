@@ -95,6 +95,8 @@ class Fleet:
         """Units that ended because what makes their streams has failed."""
         self.silent: set[str] = set()
         """Units of which only their site was wrong: it did not answer."""
+        self.lost: frozenset[str] = frozenset()
+        """Sites that are out; none where nobody watches them."""
         self._left: set[str] = set()
         self._before: dict[str, int] = {}
         """By unit: rows read before its latest start."""

@@ -59,7 +59,7 @@ class Gathered:
     jobs: Mapping[str, JobFacts] = field(default_factory=dict)
     beliefs: Beliefs = field(default_factory=Beliefs)
     down: tuple[str, ...] = ()
-    """Sites whose server was started here, and is dead."""
+    """Sites whose server was started here, and is dead; and those that the run has taken out."""
 
     def job(self, name: str) -> Belief | None:
         return self.beliefs.of(job_key(name))

@@ -91,7 +91,7 @@ class Gathering:
         jobs = {unit.id: self._fact(project, fleet, unit) for unit in fleet.units.values()}
         self._forget(beliefs, jobs)
         rows = [*self._of_jobs(at, fleet, beliefs, jobs), *_of_sites(at, beliefs, seen)]
-        self.latest = Gathered(at, jobs, beliefs, seen.down)
+        self.latest = Gathered(at, jobs, beliefs, tuple(sorted({*seen.down, *fleet.lost})))
         if self.file is not None:
             cores = self.latest.cores()
             self.file.add([_with_cores(row, cores) for row in rows], {TEXT: self.latest.to_text()})

@@ -22,7 +22,7 @@ from headrace.service.folders import check_orphans, check_unused, finish_removal
 from headrace.service.layout import job_folder, jobs_folder, query_context, writes_files
 from headrace.service.moments import Clock, timestamp
 from headrace.service.moving import at_homes, deployed_jobs
-from headrace.service.project import query_of, selected, with_edits
+from headrace.service.project import check_sites, query_of, selected, with_edits
 from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.spread_records import (
     at_their_sites,
@@ -41,10 +41,12 @@ Engines = tuple[Engine, ...]
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """The site of every job that was moved, and how one that is no more is forgotten."""
+    """The site of every job that was moved, how one that is no more is forgotten, and how one gets its site
+    from another."""
 
     homes: Callable[[], Mapping[str, str]] = dict
     forget: Callable[[str], None] = lambda _: None
+    settle: Callable[[str, str], None] = lambda job, site: None
 
 
 OnPlan = Callable[[Project, PlacedPlan], None]
@@ -84,6 +86,7 @@ class Keeper:
         given = self.project
         while True:
             edits = self._store.edits()
+            check_sites(given, edits)
             self.project = with_edits(given, edits)
             self.remove(self._ready)
             wanted = self._wanted(edits, only, fresh=fresh)
@@ -164,18 +167,26 @@ class Keeper:
         done = self._store.deploy(wanted.deployment, edits, wanted.applied, wanted.forget)
         if done:
             self.deployment = wanted.deployment
-            # A query that comes again under an old name starts where it is asked to.
-            for job in set(self._lives.homes()) - deployed_jobs(wanted.deployment):
-                self._lives.forget(job)
+            # A query that comes again under an old name starts where it is asked to, and a site that comes
+            # again gets nothing of what has gone elsewhere.
+            jobs, sites = deployed_jobs(wanted.deployment), self.project.sites
+            for job, site in self._lives.homes().items():
+                if job not in jobs or site not in sites:
+                    self._lives.forget(job)
         return done
 
     # -- while a run goes on ------------------------------------------------------------------------
 
     def take(
-        self, running: Iterable[str], closed: Collection[str], down: Collection[str] = ()
+        self,
+        running: Iterable[str],
+        closed: Collection[str],
+        down: Collection[str] = (),
+        may: Callable[[Wanted], bool] = lambda _: True,
     ) -> Wanted | None:
         """Plan and write down the changes that commands have asked for; None: there are none, or they were
-        refused, or they changed meanwhile and are taken next time. `down` are sites that do not answer."""
+        refused, or they changed meanwhile, or `may` says not now, and are taken next time. `down` are sites
+        that do not answer."""
         edits = self._without_bad(self._store.edits())
         if not edits.pending:
             return None
@@ -195,7 +206,7 @@ class Keeper:
         before, self.project = self.project, project
         try:
             wanted = self._placed(reconcile(situation, self._planner))
-            if self._write(wanted, edits):
+            if may(wanted) and self._write(wanted, edits):
                 return wanted
         except (HeadraceError, OSError) as error:
             # A run does not end because of a query that somebody wanted to add.
@@ -267,7 +278,9 @@ class Keeper:
         moved = (m for m in bound.members if m.query in engines)
         members = tuple(replace(m, engines=engines[m.query], after=at, until=None) for m in moved)
         taken = {*self.deployment.ids, *self.project.queries, *self._folders()}
-        job = FederatedJob("", old.site, members)
+        # What was moved stays there, whatever its queries say; `old` may be as it was before that.
+        home = self._homes().get(old.id)
+        job = FederatedJob("", home or old.site, members)
         job = replace(job, id=federated_id(job, taken))
         rows = tuple(
             replace(row, federated=job.id) if row.query in engines else row for row in self.deployment.queries
@@ -275,6 +288,9 @@ class Keeper:
         others = [r for r in self.deployment.federated if instead is None or r.id != instead.id]
         kept = tuple(record_of(bound) if record.id == old.id else record for record in others)
         deployment = replace(self.deployment, queries=rows, federated=(*kept, record_of(job)))
+        if home is not None:
+            # Before it is deployed: after a kill between, the home of nobody is forgotten.
+            self._lives.settle(job.id, home)
         return (bound, job) if self._redeploy(deployment) else None
 
     def retire(self, job: FederatedJob) -> bool:

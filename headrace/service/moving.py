@@ -25,8 +25,9 @@ from headrace.ids import did_you_mean
 from headrace.plan.channels import ChannelJob
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Progress
-from headrace.runtime.relocate import Outcome, Relocator
+from headrace.runtime.relocate import Outcome, Relocator, suspects
 from headrace.runtime.sites import Ways
+from headrace.service.distributing import kept_site
 from headrace.service.federated_records import job_of, live
 from headrace.service.layout import job_folder, lock_file, own_folder, state_file
 from headrace.service.moments import now, timestamp
@@ -111,17 +112,27 @@ def _refuse_member(query: str, unit: str, members: Sequence[str]) -> None:
 
 def site_of(project: Project, deployment: Deployment, homes: Mapping[str, str], job: str) -> str:
     """Where a job lives: where a move has left it, where its tree, its split job or what it makes for others
-    is, where `planner.distribution` has put it, or where its query wants it."""
+    is, where `planner.distribution` has put it, or where its query wants it. For one that does not run: where
+    the next run starts it, going by the file as it is now."""
     if job in homes and homes[job] in project.sites:
         return homes[job]
     made: list[TreeRecord | FederatedRecord | ChannelJob] = [*deployment.trees, *deployment.federated]
     made += channels_of(deployment).makers
-    found = next((one.site for one in made if one.id == job), None)
-    if found is None and job not in project.queries:
+    found = next((one for one in made if one.id == job), None)
+    if found is not None:
+        members = [name for name in _members(deployment, found) if name in project.queries]
+        return kept_site(project, found.site, members) if members else found.site
+    if job not in project.queries:
         raise UserError(f"{job} is no longer in the project file", hint="Put it back, or drop it.")
-    row = deployment.place(job)
-    given = None if row is None else row.site
-    return found or given or project.queries[job].site
+    row, query = deployment.place(job), project.queries[job]
+    given = row.site if row is not None and query.free and row.site in project.sites else None
+    return given or query.site
+
+
+def _members(deployment: Deployment, made: TreeRecord | FederatedRecord | ChannelJob) -> list[str]:
+    if isinstance(made, FederatedRecord):
+        return [member.query for member in live(job_of(made))]
+    return [row.query for row in deployment.members(made.id)]
 
 
 def at_homes(placed: PlacedPlan, homes: Mapping[str, str], sites: Mapping[str, object]) -> PlacedPlan:
@@ -225,10 +236,13 @@ def settle_open(project: Project, moves: Moves, ways: Ways) -> tuple[Outcome, ..
     """For a run that is about to start all its jobs, with the lock held: moves that another run has left in
     the middle. Old copies are fenced off, and each job lives where its journal says. Raises where a copy may
     still be running: then nothing may be started."""
-    relocator = Relocator(_AtRest(project, ways), moves, time.monotonic, time.sleep)
+    rest = _AtRest(project, ways)
+    relocator = Relocator(rest, moves, time.monotonic, time.sleep)
     found, deployed = [], deployed_jobs(deployment_of(project))
     for move, entries in moves.open_moves():
         if move.job not in deployed:
+            for site in suspects(move, entries):
+                rest.clear(move.job, site)
             moves.end(Outcome(move, move.source, False, reason="it was dropped"))
             moves.forget(move.job)
             continue

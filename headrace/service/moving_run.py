@@ -22,7 +22,7 @@ from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
-from headrace.runtime.relocate import Move, Outcome, Relocator
+from headrace.runtime.relocate import Move, Outcome, Relocator, suspects
 from headrace.runtime.sites import Unit, Ways
 from headrace.service.channel_layout import channel_context, fed_tree_context, ports_of
 from headrace.service.fleet import Fleet, queries
@@ -125,7 +125,7 @@ class Moving:
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
     _preparing: dict[int, tuple[MoveRecord, Future[Outcome | None]]] = field(default_factory=dict)
     _waits: dict[str, str] = field(default_factory=dict)
-    """What was last told of a site whose jobs have no other place."""
+    """What was last told of a site whose jobs have no other place, and of a move that cannot be ended."""
 
     @property
     def relocator(self) -> Relocator:
@@ -170,7 +170,7 @@ class Moving:
 
     def _carry(self, record: MoveRecord, prepared: Future[Outcome | None] | None = None) -> list[Outcome]:
         if record.job not in self.fleet.units:
-            return [self._left(record.move)]
+            return self._left(record.move)
         try:
             refused = None if prepared is None else self._prepared(record, prepared)
             outcome = refused or self.relocator.carry(record.move)
@@ -192,12 +192,24 @@ class Moving:
             self.moves.end(outcome)
             return outcome
 
-    def _left(self, move: Move) -> Outcome:
-        """Its job was dropped meanwhile."""
+    def _left(self, move: Move) -> list[Outcome]:
+        """Its job was dropped meanwhile. The move stays open as long as a copy may be running."""
+        try:
+            for site in suspects(move, self.moves.entries(move.id)):
+                self.ways.clear(move.job, site)
+        except HeadraceError as error:
+            self._tell(str(move.id), f"{move.job} was dropped while it was moved: {error.message}")
+            return []
+        self._waits.pop(str(move.id), None)
         outcome = Outcome(move, move.source, False, reason="it was dropped")
         self.moves.end(outcome)
         self.moves.forget(move.job)
-        return outcome
+        return [outcome]
+
+    def held(self) -> frozenset[str]:
+        """Jobs whose move was begun, disturbs them, and has not come to its end: only that may start them."""
+        begun = self.moves.open_moves()
+        return frozenset(move.job for move, _ in begun if move.id not in self._preparing)
 
     def resume(self) -> list[Outcome]:
         """Moves that are stuck because no site could take the job."""

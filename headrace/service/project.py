@@ -22,13 +22,14 @@ from headrace.state.store import Store
 
 VERSION = __version__
 ANYWHERE = ""
-"""The site of an added query that names none, where `planner.distribution` gives it one."""
+"""The site of an added query that names none: the default site, or where `planner.distribution` puts it."""
 
 __all__ = [
     "ANYWHERE",
     "VERSION",
     "Project",
     "as_added",
+    "check_sites",
     "create_project",
     "deployment_of",
     "edits_of",
@@ -47,6 +48,7 @@ def open_project(path: Path) -> Project:
     edits = edits_of(found)
     for added in edits.added:
         _check_same(found, added)
+    check_sites(found, edits)
     return with_edits(found, edits)
 
 
@@ -111,6 +113,16 @@ def _check_same(project: Project, added: AddedQuery) -> None:
         f'query "{added.name}" is in the project file, and another one of that name was added by command',
         hint=f"Rename the one in the file, or drop the added one with: headrace drop {added.name}",
     )
+
+
+def check_sites(project: Project, edits: Edits) -> None:
+    """Queries that were added for a site are there as long as the site is. Raises UserError."""
+    for added in edits.added:
+        if added.site != ANYWHERE and added.site not in project.sites:
+            raise UserError(
+                f'query "{added.name}" was added for site "{added.site}", which is no more',
+                hint=f"Drop it with: headrace drop {added.name}; or put {added.site} back into the file.",
+            )
 
 
 def _settled(added: AddedQuery, project: Project) -> AddedQuery:

@@ -22,6 +22,7 @@ from headrace.service.rebalancing import (
     decide,
     history_name,
     not_yet,
+    priced,
     read_remembered,
     remembered_text,
 )
@@ -81,7 +82,7 @@ def advise(project: Project, how: How, clock: Clock = now) -> Advice:
             hint="Start it with: headrace serve, and ask again after half a minute.",
         )
     with moves_of(project) as moves:
-        records, homes = moves.latest(LATEST), moves.homes()
+        records, homes = priced(moves, moves.latest(LATEST)), moves.homes()
     at = clock().timestamp()
     age = max(0.0, at - gathered.at)
     with Statistics(own_folder(project) / STATISTICS) as file:

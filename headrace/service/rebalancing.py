@@ -2,9 +2,10 @@
 
     gathered -> Problem as it was seen -> policy (planners/distribution) -> moves -> state/moves.py
 
-A job is an operator here, and a site a query processor. What a move costs is measured: its pause is that of
-the latest moves. Sites of several regions have two tiers of managers (planners/distribution/regional.py):
-regions even out their own sites, and jobs go from one to another only where a whole region is too full.
+A job is an operator here, and a site a query processor; sites without an address are one. What a move costs
+is measured: for how long the latest moves, other than rescues, held up their jobs. Sites of several regions
+have two tiers of managers (planners/distribution/regional.py): regions even out their own sites, and jobs go
+from one to another only where a whole region is too full.
 
 Against oscillation: the dead band and the margin of the policies, a rest for every job that was moved,
 patience before the first move, and nothing is decided while moves go on, jobs start, or the last move is so
@@ -14,36 +15,47 @@ young that the figures are still those of before.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from statistics import median
 from typing import Literal
 
 from headrace.catalog.model import Project
-from headrace.catalog.model import Site as Declared
 from headrace.errors import HeadraceError, UserError
 from headrace.ids import did_you_mean
-from headrace.planners.distribution.costs import MODELS, Costing, CostTable
-from headrace.planners.distribution.observed import (
-    Observations,
-    OperatorSeen,
-    SiteSeen,
-    with_observations,
-)
-from headrace.planners.distribution.problem import Operator, Problem, Query, Site, Stream
+from headrace.planners.distribution.costs import MODELS
+from headrace.planners.distribution.problem import Problem
 from headrace.planners.distribution.regional import label, redistribute_tiers
 from headrace.planners.distribution.rules import Decision, History, Rules
 from headrace.planners.distribution.solve import DEFAULT_MODEL
-from headrace.runtime.executor import JobState
-from headrace.service.distributing import is_free
-from headrace.service.estimates import expected_rate
 from headrace.service.fleet import Fleet
 from headrace.service.gathered import Gathered
 from headrace.service.gathering import Gathering, Note
-from headrace.service.probing import REMOTE
-from headrace.service.spreading import used_sites
+from headrace.service.rebalancing_problem import cost_tables, of_one_spark, problem_of, sites_of
+from headrace.service.rebalancing_rules import ended_at, measured_rules, not_yet, priced
 from headrace.state.moves import MoveRecord, Moves
+
+__all__ = [
+    "EVERY",
+    "LATEST",
+    "MODEL",
+    "MODES",
+    "Decided",
+    "How",
+    "Mode",
+    "Rebalancing",
+    "Remembered",
+    "cost_tables",
+    "decide",
+    "history_name",
+    "how_of",
+    "measured_rules",
+    "not_yet",
+    "priced",
+    "problem_of",
+    "read_remembered",
+    "remembered_text",
+    "sites_of",
+]
 
 Mode = Literal["off", "dry", "auto"]
 MODES: tuple[Mode, ...] = ("off", "dry", "auto")
@@ -51,12 +63,8 @@ POLICIES: Mapping[str, str] = {"ours": "pays", "balance": "balance", "degradatio
 """As users call them, and as the planner does."""
 MODEL = DEFAULT_MODEL
 EVERY = 30.0
-SETTLE = 20.0
-"""Seconds after a move in which the figures are still those of before."""
 LATEST = 100
 """Moves of the journal that are looked at."""
-_AVOID = 300.0
-"""Seconds in which a site is given nothing after a move to it has failed."""
 _LEAST_GAIN = 5.0
 """Percent. Costs are measured, and vary: with less, jobs would follow the noise."""
 _HISTORY = "history of {}"
@@ -79,152 +87,7 @@ def how_of(policy: str, model: str, patience: float = 0.0) -> How:
     return How(policy, model, Rules(patience=patience, least_gain=_LEAST_GAIN))
 
 
-# -- the problem ------------------------------------------------------------------------------------
-
-
-def problem_of(project: Project, gathered: Gathered, homes: Mapping[str, str] | None = None) -> Problem:
-    """The jobs that run, as they were seen. `homes`: where they are now, if not where they were seen. One of
-    which nothing is known yet stays where it is."""
-    homes = homes or {}
-    at = {name: homes.get(name, one.site) for name, one in gathered.jobs.items() if one.runs}
-    at = {name: site for name, site in at.items() if site in project.sites}
-    read = dict.fromkeys(stream for name in at for stream in gathered.jobs[name].streams)
-    streams = {name: project.streams[name] for name in read if name in project.streams}
-    makers = {made: name for name in at if (made := gathered.jobs[name].writes) is not None}
-    problem = Problem(
-        sites=tuple(
-            Site(one.name, one.cpu, float(one.memory), float(one.bandwidth), region=one.region)
-            for one in sites_of(project, at.values())
-        ),
-        operators=tuple(
-            _operator(gathered, name, streams, makers, named=_is_named(project, gathered.jobs[name].queries))
-            for name in at
-        ),
-        queries=tuple(Query(query, (name,)) for query, name in _answered(gathered, at).items()),
-        streams=tuple(Stream(_stream(name), expected_rate(one), one.site) for name, one in streams.items()),
-        table=at,
-    )
-    return with_observations(problem, observations(gathered, at))
-
-
-def sites_of(project: Project, taken: Collection[str] = ()) -> list[Declared]:
-    """The sites that jobs are at or could be sent to: `local` is in every project, whoever wants it."""
-    used = {site.name for site in used_sites(project)} | set(taken)
-    return [site for name, site in project.sites.items() if name in used]
-
-
-def _stream(name: str) -> str:
-    """Jobs may be called as streams are."""
-    return f"stream {name}"
-
-
-def _answered(gathered: Gathered, names: Collection[str]) -> dict[str, str]:
-    """By query; of one that two split jobs give while one takes over, the later."""
-    return {query: name for name in names for query in gathered.jobs[name].queries}
-
-
-def _is_named(project: Project, queries: Collection[str]) -> bool:
-    """Whether a query of a job names its site, where those that name none are distributed: it is meant."""
-    return project.distributes and not is_free(project, queries)
-
-
-def _operator(
-    gathered: Gathered, name: str, streams: Collection[str], makers: Mapping[str, str], *, named: bool
-) -> Operator:
-    facts = gathered.jobs[name]
-    known = gathered.busy(name) is not None
-    inputs = [_stream(one) for one in facts.streams if one in streams]
-    inputs += [makers[one] for one in facts.reads if one in makers]
-    movable, width = known and not facts.bound and not named, max(facts.width, 1.0)
-    return Operator(name, tuple(inputs), cpu=0.0, kind=facts.kind, width=width, movable=movable)
-
-
-def observations(gathered: Gathered, names: Collection[str]) -> Observations:
-    cores = gathered.cores()
-    jobs = {name: _seen(gathered, name, cores.get(name)) for name in names}
-    sites = {site: belief["cpu"] for site in _sites(gathered) if (belief := gathered.site(site)) is not None}
-    rates: dict[str, float] = {}
-    for name in names:
-        facts, belief = gathered.jobs[name], gathered.job(name)
-        read, taken = facts.streams, None if belief is None else belief["rows_in"]
-        if len(read) == 1 and not facts.reads and taken is not None:
-            # Jobs that fall behind read a stream slower than it comes: the fastest tells most.
-            rates[_stream(read[0])] = max(taken, rates.get(_stream(read[0]), 0.0))
-    return Observations(jobs, {site: SiteSeen(cpu=cpu) for site, cpu in sites.items()}, rates)
-
-
-def _sites(gathered: Gathered) -> Iterator[str]:
-    for key in gathered.beliefs:
-        kind, _, name = key.partition(" ")
-        if kind == "site":
-            yield name
-
-
-def _seen(gathered: Gathered, name: str, cores: float | None) -> OperatorSeen:
-    belief = gathered.job(name)
-    if belief is None:
-        return OperatorSeen()
-    return OperatorSeen(
-        rows_in=belief["rows_in"],
-        rows_out=belief["rows_out"],
-        cpu=cores,
-        batch_seconds=belief["batch_seconds"],
-        batches=belief["batches"],
-        state_rows=belief["state_rows"],
-        state_bytes=gathered.state_bytes(name),
-        lag_seconds=belief["lag_seconds"],
-    )
-
-
-def cost_tables(problem: Problem) -> dict[str, CostTable]:
-    """By model: how full each site is, and what each job has of it."""
-    return {name: Costing(problem, model).table(problem.table) for name, model in MODELS.items()}
-
-
-# -- what a decision goes by ------------------------------------------------------------------------
-
-
-def measured_rules(
-    rules: Rules, project: Project, gathered: Gathered, records: Sequence[MoveRecord], at: float
-) -> Rules:
-    """With the pauses of the latest moves, and the sites that can be given something."""
-    pauses: dict[str, float] = {}
-    for record in reversed(records):
-        if record.state == "moved" and record.pause is not None:
-            pauses[record.job] = record.pause
-    usual = median(pauses.values()) if pauses else rules.pause
-    return replace(
-        rules, pause=usual, pauses=pauses, sites=frozenset(_targets(project, gathered, records, at))
-    )
-
-
-def _targets(project: Project, gathered: Gathered, records: Sequence[MoveRecord], at: float) -> Iterator[str]:
-    """A site for each Spark, that is not known to be down, and to which no move has failed lately."""
-    failed = {one.target for one in records if one.state == "stayed" and at - _ended(one) < _AVOID}
-    engines: set[str] = set()
-    for site in sites_of(project):
-        engine = site.endpoint if site.endpoint.startswith(REMOTE) else ""
-        if engine not in engines and site.name not in failed and site.name not in gathered.down:
-            yield site.name
-        engines.add(engine)
-
-
-def _ended(record: MoveRecord) -> float:
-    return -float("inf") if record.ended is None else datetime.fromisoformat(record.ended).timestamp()
-
-
-def not_yet(gathered: Gathered, records: Sequence[MoveRecord], at: float) -> str:
-    """Why nothing can be decided now; empty: it can."""
-    going = [record for record in records if record.ended is None]
-    if going:
-        return f"{going[0].job} is being moved to {going[0].target}"
-    age = at - max(map(_ended, records), default=-float("inf"))
-    if age < SETTLE:
-        return f"the last move ended {age:.0f} s ago: the figures are still those of before"
-    if not any(facts.runs for facts in gathered.jobs.values()):
-        return "no job runs"
-    starting = [name for name, facts in gathered.jobs.items() if facts.state == JobState.STARTING]
-    return f"{starting[0]} is just being started" if starting else ""
+# -- what is remembered ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +106,7 @@ class Remembered:
         moved: dict[str, float] = {}
         for record in reversed(records):
             if record.ended is not None:
-                moved[record.job] = _ended(record)
+                moved[record.job] = ended_at(record)
         return History(baseline, moved, self.uneven_since)
 
     def after(
@@ -305,11 +168,14 @@ def decide(
     at: float,
     homes: Mapping[str, str] | None = None,
 ) -> Decided:
-    """What would be moved now, and why. Touches nothing."""
-    problem = problem_of(project, gathered, homes)
+    """What would be moved now, and why. `records` are `priced`. Touches nothing."""
+    seen = problem_of(project, gathered, homes)
+    problem = of_one_spark(project, seen)
     rules = measured_rules(how.rules, project, gathered, records, at)
     history = remembered.history(problem, records)
     decision = redistribute_tiers(problem, POLICIES[how.policy], MODELS[how.model], rules, history, at)
+    moves = tuple(replace(move, source=seen.table[move.operators[0]]) for move in decision.moves)
+    decision = replace(decision, moves=moves)
     return Decided(problem, rules, decision, history)
 
 
@@ -355,6 +221,7 @@ class Rebalancing:
         file = self._gathering.file
         if file is None or not_yet(gathered, records, at):
             return
+        records = priced(self._moves, records)
         name = history_name(self._how.model)
         remembered = read_remembered(file.text(name))
         found = decide(project, gathered, records, remembered, self._how, at)

@@ -133,7 +133,7 @@ class Runner:
         self._hooks = hooks or Hooks()
         self._store, self._clock, self._sleep, self._options = store, clock, sleep, options
         moves = self._hooks.moves
-        lives = Lives() if moves is None else Lives(moves.homes, moves.forget)
+        lives = Lives() if moves is None else Lives(moves.homes, moves.forget, moves.settle)
         self._keeper = Keeper(project, store, clock, self._hooks.planner, self._hooks.on_plan, lives)
         self._fleet: Fleet | None = None
         self._placed = PlacedPlan(())
@@ -173,7 +173,7 @@ class Runner:
         feeding.reopen()
         keeping = self._sitekeeping(fleet, ways)
         if keeping is not None:
-            taking.lost = keeping.lost
+            taking.lost, taking.held = keeping.lost, keeping.moving.held
         restarting = Restarting(fleet, taking.start, self._hooks.seconds, self._note)
         if ways is not None:
             restarting.clear = ways.clear

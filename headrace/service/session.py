@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from types import FrameType
 import psutil
 import pyarrow.parquet as pq
 
-from headrace.catalog.model import Project
+from headrace.catalog.model import Project, Site
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import PlacedPlan
 from headrace.runtime.executor import Executor
@@ -28,6 +28,7 @@ from headrace.runtime.spark.fence import Fence
 from headrace.runtime.spark.remote import Ledger
 from headrace.service.admission import over_lines
 from headrace.service.data import OnData, materialise_all
+from headrace.service.distributing import units
 from headrace.service.fleet import Fleet
 from headrace.service.gathering import EachRound, Gathering, gathering
 from headrace.service.layout import lock_file, own_folder, state_file
@@ -42,9 +43,11 @@ from headrace.service.moving import (
     spark_ways,
 )
 from headrace.service.planning import plan_jobs
+from headrace.service.probing import REMOTE
 from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.rows import Rows, rows_of
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
+from headrace.service.spreading import used_sites
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import Moves
 from headrace.state.store import Store
@@ -100,11 +103,16 @@ def clear_remote(project: Project, moves: Moves) -> None:
 
 
 def _memory(project: Project, placed: PlacedPlan) -> str:
-    """Memory for the in-process engine: what its site says, but at most half of what the machine has."""
-    names = [job.site for job in placed.jobs] + [tree.site for tree in placed.trees]
-    names += [job.site for job in placed.federated]
-    sites = [project.sites[name].memory for name in names]
-    return f"{min((*sites, psutil.virtual_memory().total // 2)) >> 20}m"
+    """Memory for the in-process engine: what its site says, but at most half of what the machine has. Of
+    several, the least; where no job is at one, jobs may be moved to any that there is."""
+    names = [unit.site for unit in units(placed)]
+    found = _in_process(project.sites[name] for name in names) or _in_process(used_sites(project))
+    found = found or _in_process(project.sites.values())
+    return f"{min((*found, psutil.virtual_memory().total // 2)) >> 20}m"
+
+
+def _in_process(sites: Iterable[Site]) -> list[int]:
+    return [site.memory for site in sites if not site.endpoint.startswith(REMOTE)]
 
 
 @dataclass(frozen=True, slots=True)

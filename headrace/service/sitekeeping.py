@@ -74,6 +74,7 @@ class Sitekeeping:
         for site in [site for site, (answer, _) in self._asking.items() if answer.done()]:
             answer, failed = self._asking.pop(site)
             self._hear(site, failed, answers=answer.exception() is None and answer.result())
+        self.moving.fleet.lost = self.lost()
         self._retry()
         if asked:
             self.moving.carry_out()

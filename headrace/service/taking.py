@@ -3,7 +3,8 @@
     journal: pending -> (one transaction: deployment and change) -> stop -> start -> seen running: settled
 
 Several pending changes are applied together, with one stop and one start of each tree. A tree that does not
-start with a new member is started without it, and the change is refused.
+start with a new member is started without it, and the change is refused. A job whose move cannot be ended is
+left to that move, which knows where a copy may still run: changes to it wait, and those beside them too.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class Taking:
         """The tree that the query of a drop was in."""
         self.lost: Callable[[], Collection[str]] | None = None
         """Sites that do not answer, as far as is known, and whose jobs go elsewhere. None: nobody watches."""
+        self.held: Callable[[], Collection[str]] = tuple
+        """Jobs in the middle of a move, of which a copy may run that this process does not know."""
+        self._deferred: tuple[frozenset[str], frozenset[int]] | None = None
+        """The changes that were last found to wait, and for which jobs."""
 
     @property
     def busy(self) -> bool:
@@ -99,13 +104,43 @@ class Taking:
         """Apply what commands have asked for."""
         if not self._store.any_pending():
             return
+        held, pending = frozenset(self.held()), self._store.edits().pending
+        asked = held, frozenset(change.id for change in pending)
+        if held and asked == self._deferred:
+            return
+        self._deferred = None
         failed = [unit for unit, p in self._fleet.states.items() if p.state in ENDED]
-        before = {c.id: self._place(c.query) for c in self._store.edits().pending if c.kind == "drop"}
-        wanted = self._keeper.take(self._names(), failed, () if self.lost is None else self.lost())
+        before = {c.id: self._place(c.query) for c in pending if c.kind == "drop"}
+
+        def may(wanted: Wanted) -> bool:
+            if self._leaves_alone(wanted, held):
+                return True
+            self._deferred = asked
+            self._tell_waiting(pending, held)
+            return False
+
+        down = () if self.lost is None else self.lost()
+        wanted = self._keeper.take(self._names(), [*failed, *held], down, may)
         if wanted is not None:
             self._left |= {change: tree for change, tree in before.items() if tree is not None}
             self._open = list(self._store.unsettled())
-            self._change(wanted)
+            self._change(self._units(wanted, held), Spread(wanted.channels, wanted.placed))
+
+    def _units(self, wanted: Wanted, held: Collection[str]) -> list[Unit]:
+        """What should run. What is held is where its move has it: a home would be that of before."""
+        units = units_of(wanted.placed, self._keeper.project.queries, wanted.channels)
+        sites = {one: self._fleet.units[one].site for one in held if one in self._fleet.units}
+        return [replace(unit, site=sites.get(unit.id, unit.site)) for unit in units]
+
+    def _leaves_alone(self, wanted: Wanted, held: Collection[str]) -> bool:
+        """Whether what is held stays as it is, or is no more and does not come again."""
+        after = {unit.id: unit for unit in self._units(wanted, held)} if held else {}
+        return all(after.get(one) == self._fleet.units.get(one) for one in held)
+
+    def _tell_waiting(self, pending: Collection[Change], held: Collection[str]) -> None:
+        asked = ", ".join(f"{change.kind} {change.query}" for change in pending)
+        jobs = ", ".join(sorted(held))
+        self._note(f"{asked}: waits for the end of the move of {jobs}, of which a copy may still run")
 
     def _names(self) -> list[str]:
         return [name for unit in self._fleet.units.values() for name in queries(unit)]
@@ -114,10 +149,8 @@ class Taking:
         unit = self._fleet.unit_of(query)
         return None if unit is None else unit.id
 
-    def _change(self, wanted: Wanted) -> None:
+    def _change(self, units: Collection[Unit], spread: Spread) -> None:
         """From what runs to what should run: stops first, so that no query ever runs twice."""
-        project = self._keeper.project
-        units = units_of(wanted.placed, project.queries, wanted.channels)
         after = {unit.id: unit for unit in units}
         touched = [one for one, before in self._fleet.units.items() if after.get(one) != before]
         self._fleet.leave(set(self._names()) - {name for unit in units for name in queries(unit)})
@@ -126,7 +159,7 @@ class Taking:
         for one in touched:
             self._fleet.forget(one)
         self._keeper.remove_ready()
-        self._fleet.feed(project, Spread(wanted.channels, wanted.placed))
+        self._fleet.feed(self._keeper.project, spread)
         for unit in units:
             if unit.id not in self._fleet.units:
                 self.start(unit)

@@ -54,7 +54,9 @@ class StateFile:
         self.close()
 
     def close(self) -> None:
-        self._db.close()
+        """A thread may be within a transaction: closing under it would crash the process."""
+        with self._lock:
+            self._db.close()
 
     def _prepare(self) -> None:
         with self._blaming_the_file():

@@ -5,7 +5,8 @@
       +--> refused
 
 A job has one open move at a time; of those that have ended, the latest are kept. Where a job lives is written
-with the end of its move, in one transaction.
+with the end of its move, in one transaction; one that was never moved has no home, and is where its query
+says.
 """
 
 from __future__ import annotations
@@ -144,7 +145,10 @@ class Moves(StateFile):
                     outcome.move.id,
                 ),
             )
-            _settle(db, outcome.move.job, outcome.site)
+            job = outcome.move.job
+            # One that stayed, or was started again where it was, may still be led elsewhere by the file.
+            if outcome.site != outcome.move.source or _has_home(db, job):
+                _settle(db, job, outcome.site)
 
         self._transaction(write, durable=True)
 
@@ -178,6 +182,10 @@ def _settle(db: sqlite3.Connection, job: str, site: str) -> None:
         "INSERT INTO homes (job, site) VALUES (?, ?) ON CONFLICT (job) DO UPDATE SET site = excluded.site",
         (job, site),
     )
+
+
+def _has_home(db: sqlite3.Connection, job: str) -> bool:
+    return db.execute("SELECT 1 FROM homes WHERE job = ?", (job,)).fetchone() is not None
 
 
 def _prune(db: sqlite3.Connection) -> None:

@@ -20,10 +20,13 @@ from headrace.service import distributing
 from headrace.service.deployment import Planner, Situation, Wanted, reconcile
 from headrace.service.distributing import distribute, queries_of, units
 from headrace.service.explain import explain_plan, explain_query
-from headrace.service.moving import at_homes, site_of
+from headrace.service.keeper import Keeper, Lives
+from headrace.service.layout import state_file
+from headrace.service.moving import at_homes, moves_of, site_of
 from headrace.service.planning import plan_project
 from headrace.service.project import with_edits
 from headrace.state.records import AddedQuery, Change, Deployment, Edits
+from headrace.state.store import Store
 from tests.unit.service import sample
 
 PATTERNS = ("round_robin", "grouping", "ours")
@@ -85,6 +88,7 @@ class Day:
         )
         self.wanted = reconcile(now, self.planner)
         self.deployment = self.wanted.deployment
+        self.homes = {job: site for job, site in self.homes.items() if site in self.sites}
         return at_homes(self.wanted.placed, self.homes, self.sites)
 
     def at(self) -> dict[str, str]:
@@ -183,6 +187,25 @@ def test_a_new_query_goes_where_its_tree_is(day: Day) -> None:
     day.queries["n"] = named("n", "b")
     day.decide(asked("n"))
     assert day.of("n") == "b" and day.of("r") == "c", "one that names another site makes a tree of its own"
+    day.queries["m"] = named("m", "c")
+    day.decide(asked("m"))
+    assert {unit.id: unit.site for unit in units(day.decide()) if "m" in queries_of(unit)} == {"tree-1": "c"}
+
+
+def test_a_query_that_names_where_a_tree_was_before_it_was_moved_is_not_led_away(day: Day) -> None:
+    day.queries = {"q": free("q")}
+    assert day.at() == {"tree-1": "a"}
+    day.homes = {"tree-1": "b"}
+    day.queries["n"] = named("n", "a")
+    day.decide(asked("n"))
+    assert day.of("n") == "a" and day.of("q") == "b"
+
+
+def test_a_tree_whose_queries_name_a_site_later_is_known_to_go_there(day: Day) -> None:
+    day.queries = {"q": free("q"), "r": free("r")}
+    assert day.at() == {"tree-1": "a"}
+    day.queries["r"] = named("r", "b")
+    assert site_of(day.project, day.deployment, {}, "tree-1") == "b" and day.at() == {"tree-1": "b"}
 
 
 def test_a_site_that_is_no_more_is_told_and_only_its_jobs_go(day: Day) -> None:
@@ -200,7 +223,9 @@ def test_a_tree_and_a_moved_job_of_a_site_that_is_no_more(day: Day) -> None:
     day.decide()
     day.homes = {"j": "c", "tree-1": "c"}
     del day.sites["c"]
-    assert day.at() == {"tree-1": "a", "j": "b"}, "back where they were put"
+    assert day.at() == {"tree-1": "a", "j": "b"}
+    assert day.notes() == ["site c is no more: tree-1 goes to a", "site c is no more: j goes to b"]
+    assert day.at() == {"tree-1": "a", "j": "b"} and day.notes() == []
     del day.sites["a"]
     day.queries = {name: query.model_copy(update={"site": "b"}) for name, query in day.queries.items()}
     assert day.at() == {"tree-1": "b", "j": "b"}
@@ -208,10 +233,43 @@ def test_a_tree_and_a_moved_job_of_a_site_that_is_no_more(day: Day) -> None:
     assert [tree.site for tree in day.deployment.trees] == ["b"]
 
 
+def test_what_was_moved_to_a_site_that_is_no_more_is_distributed_anew(day: Day) -> None:
+    day.queries = {f"q{i}": free(f"q{i}", "alone") for i in range(4)}
+    assert day.at() == {"q0": "a", "q1": "b", "q2": "c", "q3": "a"}
+    day.homes = {"q0": "c"}
+    day.queries["q4"] = free("q4", "alone")
+    assert day.at() == {"q0": "c", "q1": "b", "q2": "c", "q3": "a", "q4": "a"}
+    del day.sites["c"]
+    assert day.at()["q0"] == "b", "where it was put at first there are more"
+
+
+def test_a_site_that_comes_again_gets_nothing_back(day: Day) -> None:
+    day.queries, every = {"r": free("r", "alone")}, dict(day.sites)
+    state_file(day.project).parent.mkdir(parents=True)
+
+    def start() -> tuple[list[str], tuple[str, ...]]:
+        with Store(state_file(day.project)) as store, moves_of(day.project) as moves:
+            lives = Lives(moves.homes, moves.forget)
+            clock, planner = sample.Clock(), sample.weaver()
+            keeper = Keeper(day.project, store, clock, planner, lambda *_: None, lives)
+            wanted = keeper.prepare((), fresh=False, drain=False)
+            return [job.site for job in wanted.placed.jobs], wanted.notes
+
+    assert start() == (["a"], ())
+    with moves_of(day.project) as moves:
+        moves.settle("r", "c")
+    assert start() == (["c"], ())
+    del day.sites["c"]
+    assert start() == (["a"], ("site c is no more: r goes to a",)) and start() == (["a"], ())
+    day.sites = every
+    assert start() == (["a"], ())
+
+
 def test_who_names_a_site_later_goes_there_and_off_is_as_before(day: Day) -> None:
     day.queries = {"j": free("j", "alone"), "k": free("k", "alone")}
     assert day.at() == {"j": "a", "k": "b"}
     day.queries["k"] = named("k", "c", "alone")
+    assert [site_of(day.project, day.deployment, {}, name) for name in "jk"] == ["a", "c"]
     assert day.at() == {"j": "a", "k": "c"}
     assert [row.site for row in day.deployment.queries] == ["a", None]
     day.pattern = "off"

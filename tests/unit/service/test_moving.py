@@ -32,7 +32,8 @@ from tests.unit.service import sample
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = sample.project(tmp_path, ("a", "b", "c", "m"), m=Sink(kind=SinkKind.MEMORY))
     sites = {name: Site(name=name, endpoint=f"sc://{name}:1") for name in ("east", "west", "south")}
-    made = made.model_copy(update={"sites": {**made.sites, **sites}})
+    east = {name: made.queries[name].model_copy(update={"site": "east"}) for name in ("b", "c")}
+    made = made.model_copy(update={"sites": {**made.sites, **sites}, "queries": {**made.queries, **east}})
     monkeypatch.setattr(moving, "open_project", lambda path: made)
     deployment = Deployment(
         (TreeRecord("t1", "east", "{}"),),
@@ -245,7 +246,7 @@ def test_the_next_run_settles_what_a_killed_one_has_left(project: Project, moves
     sites = Sites()
     found = settle_open(project, moves, sites.ways)
     assert [(one.move.job, one.site) for one in found] == [("a", "west"), ("t1", "east")]
-    assert moves.homes() == {"a": "west", "t1": "east"} and not moves.open_moves()
+    assert moves.homes() == {"a": "west"} and not moves.open_moves(), "t1 is where it was"
     assert ("a", "east") in sites.cleared and ("t1", "east") in sites.cleared
 
 
@@ -257,3 +258,30 @@ def test_a_run_does_not_start_while_an_old_copy_may_run(project: Project, moves:
     with pytest.raises(EngineError, match="may still run"):
         settle_open(project, moves, sites.ways)
     assert moves.open_moves()
+
+
+def test_the_move_of_a_dropped_job_is_open_as_long_as_a_copy_may_run(moves: Moves, run: Run) -> None:
+    asked = moves.ask("a", "east", "west")
+    move = Move(asked, "a", "east", "west")
+    moves.write(move, Entry(Step.START, "west"))
+    run.fleet.stop(["a"])
+    run.fleet.forget("a")
+    run.sites.stuck = "west"
+    for _ in range(2):
+        assert run.moving.resume() == [] and run.moving.held() == {"a"}
+    assert run.notes == ["a was dropped while it was moved: a may still run at west"]
+    run.sites.stuck = ""
+    run.moving.resume()
+    assert ("a", "west") in run.sites.cleared and not run.moving.held() and "a" not in moves.homes()
+
+
+def test_the_next_run_ends_the_copies_of_a_job_that_was_dropped(project: Project, moves: Moves) -> None:
+    move = Move(moves.ask("gone", "east", "west"), "gone", "east", "west")
+    moves.write(move, Entry(Step.START, "west"))
+    sites = Sites()
+    sites.stuck = "west"
+    with pytest.raises(EngineError, match="may still run"):
+        settle_open(project, moves, sites.ways)
+    sites.stuck = ""
+    assert settle_open(project, moves, sites.ways) == () and not moves.open_moves()
+    assert ("gone", "west") in sites.cleared and moves.homes() == {}

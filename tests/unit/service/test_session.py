@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headrace.catalog.model import Project
-from headrace.plan.placed import PlacedPlan
+from headrace.catalog.model import Project, Site
+from headrace.plan.placed import Job, PlacedPlan
 from headrace.runtime.fake import FakeExecutor
 from headrace.runtime.spark import fence
 from headrace.service import session
 from headrace.service.run import Hooks, Options
-from tests.unit.service.sample import only_jobs, placed, project
+from tests.unit.service.sample import counted, only_jobs, placed, project
 
 
 def test_an_engine_left_behind_is_gone_before_anything_is_removed(
@@ -47,3 +47,30 @@ def test_an_engine_left_behind_is_gone_before_anything_is_removed(
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize(
+    ("at", "memory"),
+    [
+        (("here", "edge"), "300m"),
+        (("here", "there", "edge"), "200m"),
+        (("edge",), "200m"),
+        (("local",), "500m"),
+    ],
+)
+def test_the_engine_of_the_run_has_the_memory_of_its_own_sites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[str, ...], memory: str
+) -> None:
+    """A server elsewhere says nothing of it."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("", (), {"total": 1000 << 20}))
+    made = {
+        "here": Site(name="here", endpoint="local[4]", memory=300 << 20),
+        "there": Site(name="there", endpoint="spark://m:7077", memory=200 << 20),
+        "edge": Site(name="edge", endpoint="sc://edge:1", memory=100 << 20),
+        "local": Site(name="local"),
+    }
+    asked = project(tmp_path, at).model_copy(update={"sites": made, "streams": {}, "queries": {}})
+    jobs = PlacedPlan(tuple(Job(site, site, site, counted()) for site in at))
+    assert session._memory(asked, jobs) == memory
+    remote = asked.model_copy(update={"sites": {name: made[name] for name in ("edge", "local")}})
+    assert session._memory(remote, PlacedPlan(())) == "500m"

@@ -34,3 +34,18 @@ def test_only_the_latest_ended_moves_are_kept(tmp_path: Path, monkeypatch: pytes
         moves.refuse(last, "no")
         moves.ask("again", "east", "west")
         assert oldest in [record.id for record in moves.latest(100)] and moves.get(asked[-2]) is None
+
+
+def test_only_what_was_moved_has_a_home(tmp_path: Path) -> None:
+    with Moves(tmp_path / "state.db", lambda: "now") as moves:
+
+        def ended(source: str, target: str, site: str) -> dict[str, str]:
+            move = Move(moves.ask("j", source, target), "j", source, target)
+            moves.end(Outcome(move, site, site == target))
+            return dict(moves.homes())
+
+        assert ended("east", "west", "east") == {}, "it stayed"
+        assert ended("east", "east", "east") == {}, "it was started again where it was"
+        assert ended("east", "west", "south") == {"j": "south"}, "it has come to lie elsewhere"
+        assert ended("south", "west", "south") == {"j": "south"}
+        assert ended("south", "east", "east") == {"j": "east"}, "it was moved there, whatever the file says"
