@@ -130,9 +130,15 @@ def publish(text: str, cells: Sequence[Cell]) -> list[Path]:
     return [PAGE, *made]
 
 
+def command_of(given: Sequence[str]) -> str:
+    """As it was given, but for folders of this machine."""
+    told = (Path(one).name if "/" in one else one for one in given)
+    return " ".join(["python -m benchmarks.windows", *told])
+
+
 def main(given: Sequence[str] | None = None) -> int:
     wanted = chosen.parse(given)
-    command = " ".join(["python -m benchmarks.windows", *(sys.argv[1:] if given is None else given)])
+    command = command_of(sys.argv[1:] if given is None else given)
     machine, began = describe(datetime.now(UTC), os.environ), time.perf_counter()
     wanted.cache.mkdir(parents=True, exist_ok=True)
     # The folder may lie in a repository, and is nobody's to commit.

@@ -15,6 +15,7 @@ from benchmarks.windows.spec import NONE, Report, RunSpec, given
 from benchmarks.windows.workloads import KEY, TIME, WATERMARK_SECONDS, WindowQuery
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _SCHEMA = "ts TIMESTAMP, k INT, v DOUBLE, w DOUBLE"
 
 
@@ -32,6 +33,8 @@ def session(spec: RunSpec) -> Any:
         "spark.sql.session.timeZone": "UTC",
         # The default polls an idle source a hundred times a second, for every query.
         "spark.sql.streaming.pollingDelay": "50ms",
+        # The default starts processes for each file of a checkpoint; Headrace sets the same.
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
         "spark.sql.warehouse.dir": str(spec.folder / "warehouse"),
     }
     if spec.store == "rocksdb":

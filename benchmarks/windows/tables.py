@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from benchmarks.windows.cells import AT_LEAST, FORETOLD, MEASURED, NOT, SCALED, Cell
-from benchmarks.windows.engines import NAMES, Engine
+from benchmarks.windows.engines import NAMES, Engine, Sample
 from benchmarks.windows.spec import NONE
 from headrace.units import format_size
 
@@ -110,8 +110,13 @@ def as_data(cells: Iterable[Cell]) -> list[dict[str, object]]:
             "kind": cell.kind,
             "cpu_seconds": cell.cpu,
             "note": cell.note,
-            "run": None if cell.sample is None else asdict(cell.sample),
-            "shorter_run": None if cell.shorter is None else asdict(cell.shorter),
+            "run": _run_data(cell.sample),
+            "shorter_run": _run_data(cell.shorter),
         }
         for cell in cells
     ]
+
+
+def _run_data(sample: Sample | None) -> dict[str, object] | None:
+    """Without folders: they are of one machine, and are gone after the run."""
+    return None if sample is None else asdict(replace(sample, report=replace(sample.report, checkpoints=[])))

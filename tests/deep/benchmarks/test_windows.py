@@ -156,6 +156,17 @@ def test_only_what_earlier_runs_lack_is_measured(
     assert measured == [(Engine.PLAIN, 10), (Engine.DUCKDB, 10)]
     assert kept.read(second).cells[:2] == kept.read(first).cells
     assert [len(one.command.split("--from")) for one in kept.read(second).made] == [2, 1]
+    assert str(tmp_path) not in second.read_text()
+
+
+def test_folders_of_a_run_are_not_kept(told: Bench, tmp_path: Path) -> None:
+    cell = told.cell(Engine.PLAIN, Case("feature", 1, INPUT))
+    assert cell.sample is not None
+    report = replace(cell.sample.report, checkpoints=[str(tmp_path)])
+    run = Made("a", describe(datetime.now(UTC), {}), "rocksdb")
+    own = replace(cell, sample=replace(cell.sample, report=report))
+    kept.write(tmp_path / "a.json", Kept((run,), (own,)))
+    assert str(tmp_path) not in (tmp_path / "a.json").read_text()
 
 
 def test_sets_that_flink_refuses_are_not_run(told: Bench) -> None:
