@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -48,6 +49,8 @@ PARTS = {
 """Our planner without composites of popular streams being worth something, copies of popular streams being
 cheaper, useless room being charged, overloaded hosts being relieved, related streams being made anew."""
 FIRST_TUNED = 100
+_TELL_SECONDS = 30.0
+"""Between two lines about a run that takes long."""
 
 
 class Planner(Protocol):
@@ -98,7 +101,18 @@ def made(name: str, problem: AdmissionProblem, clock: Callable[[], float]) -> Pl
 def run(name: str, setup: Setup, seed: int, clock: Callable[[], float], ceiling: float) -> Row:
     problem = paper_problem(seed, setup)
     planner = made(name, problem, clock)
-    decisions = [planner.submit(query) for query in problem.queries]
+    decisions, told = list[Decision](), time.monotonic()
+    for number, query in enumerate(problem.queries, 1):
+        decisions.append(planner.submit(query))
+        if time.monotonic() - told >= _TELL_SECONDS:
+            told = time.monotonic()
+            many = sum(decision.admitted for decision in decisions)
+            spent = sum(decision.seconds for decision in decisions)
+            print(
+                f"  {name} seed {seed}: {many} of {number} admitted, {spent:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
     admitted = [decision.query for decision in decisions if decision.admitted]
     ms = np.array([decision.seconds for decision in decisions]) * 1e3
     return Row(

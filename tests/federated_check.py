@@ -2,11 +2,13 @@
 
     python -m tests.federated_check --splits all --restarts                      # the engine, no JVM
     python -m tests.federated_check --level spark --splits 6 --queries cq1,cq3 --restarts
+    python -m tests.federated_check --level spark --splits all --restarts --together 16
     python -m tests.federated_check --splits 0 --kills 20 --seed 1
     python -m tests.federated_check --splits 0 --hour
 
 `--splits` is how many splits of each query are tried (`all`: all 2^n); with `--restarts` each is stopped and
-started again on the way, and batches are repeated. `--kills` are kill -9 of a process that runs such a job on
+started again on the way, and batches are repeated; with `--together` so many of them are one job on Spark,
+side by side. `--kills` are kill -9 of a process that runs such a job on
 Spark. `--hour` is an hour of event time, in which nothing in DuckDB may grow beyond the window. Prints what
 was found, exits 1 if anything differs.
 """
@@ -59,14 +61,20 @@ def chosen(plan: lp.LogicalPlan, count: str, rng: random.Random) -> list[Split]:
     return every if count == "all" or int(count) >= len(every) else rng.sample(every, int(count))
 
 
-def check_splits(query: str, tried: Sequence[Split], one: Callable[[Split], str], what: str) -> int:
-    """How many of the splits differ; `one` says in which way."""
+Check = Callable[[Sequence[Split]], Sequence[str]]
+"""For each of some splits, in which way its answer differs; empty: it does not."""
+
+
+def check_splits(query: str, tried: Sequence[Split], check: Check, what: str, together: int = 1) -> int:
+    """How many of the splits differ."""
     began, wrong = time.monotonic(), 0
-    for number, split in enumerate(tried, start=1):
-        problem = one(split)
-        if problem:
-            wrong += 1
-            print(f"{query} {letters(split)}: {problem}", flush=True)
+    for first in range(0, len(tried), together):
+        some = tried[first : first + together]
+        for split, problem in zip(some, check(some), strict=True):
+            if problem:
+                wrong += 1
+                print(f"{query} {letters(split)}: {problem}", flush=True)
+        number = first + len(some)
         if number % 16 == 0 and number < len(tried):
             print(f"{query}: {number} of {len(tried)} splits, {time.monotonic() - began:.0f} s", flush=True)
     print(
@@ -78,7 +86,7 @@ def check_splits(query: str, tried: Sequence[Split], one: Callable[[Split], str]
 # -- the engine alone ---------------------------------------------------------------------------------
 
 
-def engine_split(query: str, seed: int, *, restarts: bool) -> Callable[[Split], str]:
+def engine_splits(query: str, seed: int, *, restarts: bool) -> Check:
     rng, plan = random.Random(seed), plan_of(QUERIES[query])
     # Out of order by more than the watermark allows: some rows are late.
     batches = sliced(readings(seed, 45, rate=10, disorder=9 * SECOND), rng.randint(4, 9))
@@ -99,36 +107,38 @@ def engine_split(query: str, seed: int, *, restarts: bool) -> Callable[[Split], 
             driven.federation.close()
             return found.text() if found else ""
 
-    return one
+    return lambda some: [one(split) for split in some]
 
 
 # -- on Spark -----------------------------------------------------------------------------------------
 
 
-def spark_split(executor: SparkExecutor, query: str, seed: int, *, restarts: bool) -> Callable[[Split], str]:
+def spark_splits(executor: SparkExecutor, query: str, seed: int, *, restarts: bool) -> Check:
+    """All of them as members of one job."""
     rng, plan = random.Random(seed), plan_of(QUERIES[query])
     batches = sliced(readings(seed, 40, rate=10), 4)
     wanted = answer(plan, pa.concat_tables(batches))
 
-    def one(split: Split) -> str:
+    def check(some: Sequence[Split]) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             write_batches(root / "in", batches)
             streams = {"readings": with_files(STREAM, root / "in")}
-            job = job_of({query: (plan, split)}, f"{query}-{letters(split)}")
+            names = {f"{query}_{letters(split)}": split for split in some}
+            job = job_of({name: (plan, split) for name, split in names.items()}, f"of-{min(names)}")
             context = context_of(root, streams, TABLES, name=job.id)
-            members = {query: context_of(root, streams, TABLES, name=query)}
+            members = {name: context_of(root, streams, TABLES, name=name) for name in names}
             if restarts:
                 executor.start_federated(job, context, members, drain=False)
                 _wait_for_batch(executor, job.id, rng.randint(0, 2))
                 executor.stop(job.id)
             executor.start_federated(job, context, members, drain=True)
             wait(executor, job.id, 600)
-            got = read_results(members[query].results, SinkKind.PARQUET, plan.schema)
-            found = difference(plan, wanted, got)
-            return found.text() if found else ""
+            got = [read_results(members[name].results, SinkKind.PARQUET, plan.schema) for name in names]
+            found = [difference(plan, wanted, one) for one in got]
+            return [one.text() if one else "" for one in found]
 
-    return one
+    return check
 
 
 def _wait_for_batch(executor: SparkExecutor, job: str, batch: int) -> None:
@@ -181,6 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--splits", default="all")
     parser.add_argument("--level", choices=("engine", "spark"), default="engine")
     parser.add_argument("--restarts", action="store_true")
+    parser.add_argument("--together", type=int, default=1, help="splits in one job, on Spark")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--hour", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
@@ -200,11 +211,12 @@ def check_all(queries: Sequence[str], asked: argparse.Namespace) -> int:
     try:
         for query in queries:
             if executor is None:
-                one = engine_split(query, asked.seed, restarts=asked.restarts)
+                check = engine_splits(query, asked.seed, restarts=asked.restarts)
             else:
-                one = spark_split(executor, query, asked.seed, restarts=asked.restarts)
+                check = spark_splits(executor, query, asked.seed, restarts=asked.restarts)
             what = asked.level + (", restarted" if asked.restarts else "")
-            wrong += check_splits(query, chosen(plan_of(QUERIES[query]), asked.splits, rng), one, what)
+            tried = chosen(plan_of(QUERIES[query]), asked.splits, rng)
+            wrong += check_splits(query, tried, check, what, asked.together)
     finally:
         if executor is not None:
             executor.close()

@@ -8,12 +8,11 @@ import random
 import pytest
 
 from tests.federated_cases import QUERIES, plan_of, splits
-from tests.federated_check import engine_split
+from tests.federated_check import engine_splits
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_split_gives_the_answer(query: str) -> None:
     every = list(splits(plan_of(QUERIES[query])))
-    one = engine_split(query, seed=1, restarts=True)
     tried = [every[-1], *random.Random(query).sample(every, 2)]
-    assert [problem for split in tried if (problem := one(split))] == []
+    assert set(engine_splits(query, seed=1, restarts=True)(tried)) == {""}
