@@ -111,6 +111,8 @@ class Result:
     kills: dict[str, int] = field(default_factory=dict)
     pauses: list[float] = field(default_factory=list)
     by_job: dict[str, list[float]] = field(default_factory=dict)
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    """What pauses are made of."""
     cold: list[float] = field(default_factory=list)
     """Pauses of the moves before."""
     others: dict[str, list[float]] = field(default_factory=lambda: {"during": [], "before": []})
@@ -126,6 +128,7 @@ class Result:
             ("pause while sites were warmed", self.cold),
             ("pause of a move", self.pauses),
             *((f"pause of a move of {job}", found) for job, found in sorted(self.by_job.items())),
+            *((f"of a pause, {part}", found) for part, found in self.parts.items()),
             ("another job's longest time between two batches, in a move", self.others["during"]),
             ("another job's time between two batches, before it", self.others["before"]),
             ("pause of a lost job", self.rescues),
@@ -190,7 +193,7 @@ class Check:
         time.sleep(rng.random())
         told = manager.ask(do="move", job=job, target=target, kill=kill)
         result.moves += 1
-        shown = {key: value for key, value in (told or {}).items() if key != "gaps"}
+        shown = {key: value for key, value in (told or {}).items() if key not in ("gaps", "parts")}
         print(f"{result.moves}: {job} to {target}, kill {kill}: {shown or None}", flush=True)
         if told is None and kill is None:
             result.problems.append(f"the manager ended by itself, moving {job} to {target}")
@@ -203,6 +206,8 @@ class Check:
             result.by_job.setdefault(job, []).append(told["pause"])
             for when, found in told.pop("gaps").items():
                 result.others[when] += found
+            for part, seconds in told["parts"].items():
+                result.parts.setdefault(part, []).append(seconds)
         self._revive()
 
     def _names(self) -> list[str]:

@@ -26,7 +26,7 @@ from typing import Any
 
 from headrace.errors import HeadraceError
 from headrace.runtime.executor import ENDED, JobState
-from headrace.runtime.relocate import Entry, Move, Outcome, Patience, Relocator, Unsettled
+from headrace.runtime.relocate import Entry, Move, Outcome, Patience, Relocator, Step, Unsettled
 from headrace.runtime.sites import ExecutorSites, Ways
 from headrace.runtime.spark.health import Checker
 from headrace.runtime.spark.remote import Ledger
@@ -50,9 +50,12 @@ class Killing(Moves):
         super().__init__(path, lambda: datetime.now(UTC).isoformat())
         self._folder = folder
         self.kill: dict[str, Any] | None = None
+        self.begun: dict[Step, float] = {}
+        """When each step of the last move was written down."""
 
     def write(self, move: Move, entry: Entry) -> None:
         super().write(move, entry)
+        self.begun[entry.step] = time.time()
         if self.kill is not None and self.kill["step"] == entry.step.value:
             wanted, self.kill = self.kill, None
             threading.Timer(wanted["delay"], self._do, (wanted["who"], move)).start()
@@ -131,6 +134,25 @@ class Manager:
             before += [gap for gap, end in pairs if end < since]
         return {"during": during, "before": before}
 
+    def parts(self, outcome: Outcome) -> dict[str, float]:
+        """What the pause of a move was made of, in seconds."""
+        if not outcome.moved or outcome.pause is None:
+            return {}
+        state, begun = self.sites.state(outcome.move.job, outcome.site), self.journal.begun
+        ends, stopped = _commits(state), begun[Step.STOP]
+        last = max(end for end in ends if end < begun[Step.START])
+        first = min(end for end in ends if end >= begun[Step.START])
+        planned = [one for one in _written(state, "offsets") if begun[Step.START] <= one <= first]
+        moments = {
+            "before it was told to stop": (last, stopped),
+            "to stop": (max(last, stopped), begun[Step.HAND_OVER]),
+            "to hand over": (begun[Step.HAND_OVER], begun[Step.START]),
+            "to start": (begun[Step.START], begun[Step.CONFIRM]),
+            "until the first batch": (begun[Step.CONFIRM], planned[0] if planned else first),
+            "for the first batch": (planned[0] if planned else first, first),
+        }
+        return {name: max(0.0, late - early) for name, (early, late) in moments.items()}
+
     def watch(self) -> list[Outcome]:
         """Jobs that were lost with their site go on at another one; moves that are stuck are tried again."""
         found = [one for one in self.relocator.resume() if isinstance(one, Outcome)]
@@ -182,6 +204,7 @@ def serve(manager: Manager) -> None:
             outcome = manager.move(asked["job"], asked["target"])
             told = {"moved": outcome.moved, "site": outcome.site, "pause": outcome.pause}
             told["gaps"] = manager.gaps(asked["job"], since)
+            told["parts"] = manager.parts(outcome)
             _say({**told, "reason": outcome.reason, "at": _places(manager)})
         except HeadraceError as error:
             _say({"moved": False, "error": error.render(), "at": _places(manager)})
@@ -189,8 +212,13 @@ def serve(manager: Manager) -> None:
 
 def _commits(state: Path) -> list[float]:
     """When the last batches of a job were committed."""
+    return _written(state, "commits")
+
+
+def _written(state: Path, log: str) -> list[float]:
+    """When the last entries of a log of Spark's were written."""
     found = []
-    for path in (state / "checkpoint" / "commits").iterdir():
+    for path in (state / "checkpoint" / log).iterdir():
         # Spark removes old ones meanwhile.
         with contextlib.suppress(FileNotFoundError):
             found += [path.stat().st_mtime] if path.name.isdecimal() else []
