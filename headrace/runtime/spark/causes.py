@@ -1,14 +1,23 @@
-"""What gRPC, Spark and Java say of an error, cut down to what tells its cause."""
+"""What gRPC, Spark, Java and Python say of an error, cut down to what tells its cause."""
 
 from __future__ import annotations
 
 import re
+from itertools import dropwhile, takewhile
 
 _CONDITION = re.compile(r"\[[A-Z_.]+\][^\n]*")
 """Spark's own way to say it; the last one of a text is the innermost."""
 _CALL = re.compile(r"status = StatusCode\.(\w+)\s+details = \"(.*?)\"\s*(?:debug_error_string|\Z)", re.DOTALL)
 """An error of gRPC as text, whose first line says nothing."""
 _INNERMOST = "Caused by: "
+_TRACEBACK = "Traceback (most recent call last):"
+_FRAME = re.compile(r"[ \t]")
+"""Lines of a traceback that are not yet the exception."""
+_AFTER = re.compile(
+    r"\s*SQLSTATE:|===|JVM stacktrace:|Driver stacktrace:|\s+at |Caused by: |\s+\.\.\. \d+ more"
+)
+"""What Spark and Java write behind the exception of a Python worker."""
+_OURS = re.compile(r"headrace\.errors\.\w+: ")
 _GONE = re.compile(r"INVALID_HANDLE\.SESSION_|StatusCode\.UNAVAILABLE")
 
 
@@ -18,6 +27,9 @@ def cause_of(error: BaseException, most: int = 500) -> str:
     if callable(code) and callable(details):
         return _joined(code().name, str(details() or ""))[:most]
     text = str(getattr(error, "desc", "") or error).strip()
+    raised = _raised(text)
+    if raised:
+        return raised[:most]
     conditions = _CONDITION.findall(text)
     if conditions:
         return str(conditions[-1])[:most]
@@ -41,7 +53,20 @@ def _joined(code: str, details: str) -> str:
 
 
 def _told(text: str) -> str:
-    """The first line, and the innermost cause where a stack follows."""
+    """What Python raised, or the first line, and the innermost cause where a stack follows."""
+    raised = _raised(text)
+    if raised:
+        return raised
     lines = [line.strip() for line in text.strip().splitlines()]
     inner = [line.removeprefix(_INNERMOST) for line in lines[1:] if line.startswith(_INNERMOST)]
     return ": ".join(part.rstrip(":") for part in (*lines[:1], *inner[-1:]))
+
+
+def _raised(text: str) -> str:
+    """The exception at the end of the last traceback of Python, with all lines of its message and its notes:
+    a worker sends nothing else, and Spark puts only words of its own around it. Empty: there is none."""
+    _, found, rest = text.rpartition(_TRACEBACK)
+    lines = rest.splitlines()[1:] if found else []
+    said = list(takewhile(lambda line: not _AFTER.match(line), dropwhile(_FRAME.match, lines)))
+    parts = [line.strip() for line in said if line.strip()]
+    return _OURS.sub("", "; ".join(parts), count=1).strip()

@@ -104,7 +104,7 @@ def _partial(
         yield _cells([(bucket, b"") for bucket in ids])
         for batch in batches:
             if batch.num_rows:
-                made = partial_table(batch, arguments, keys)
+                made = partial_table(batch, arguments, keys, spec)
                 yield _cells([(ids[k], to_blob(part)) for k, part in split(made, spread, len(ids))])
 
     return partial

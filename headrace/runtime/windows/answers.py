@@ -86,8 +86,10 @@ class Answers:
                 if reader.counts not in made:
                     frame = self._frames.of(panel, opens, opens + query.range, reader.counts)
                     made[reader.counts] = frame
-                if len(made[reader.counts]):
-                    piece.append(made[reader.counts].batch(reader))
+                frame = made[reader.counts]
+                if len(frame):
+                    frame.refuse_overflow(reader, 0, len(frame))
+                    piece.append(frame.batch(reader))
         for piece, reader in zip(pieces, group.readers, strict=True):
             if piece:
                 yield reader.index, joined(piece)

@@ -1,5 +1,5 @@
 """From merged lanes to the columns of an answer, with the meaning of plan/functions.py: NULL where no value
-went in, a sample variance of one value is NULL, a BIGINT sum that does not fit stops the job."""
+went in, a sample variance of one value is NULL, a BIGINT sum that does not fit stops the job (bigints.py)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from headrace.errors import EngineError
 from headrace.plan.types import DataType
 from headrace.runtime.results import ARROW
+from headrace.runtime.windows.bigints import has_wrapped, overflow
 from headrace.runtime.windows.lanes import (
     NUMPY,
     Array,
@@ -29,12 +29,6 @@ T = DataType
 Lookup = Callable[[Lane], Block]
 Values = tuple[Array, Array | None]
 """Values, and where they hold; None: everywhere."""
-LIMIT = 2.0**63
-
-
-def overflow(name: str = "") -> EngineError:
-    message = f"the sum {name} does not fit a BIGINT" if name else "a sum does not fit a BIGINT"
-    return EngineError(message, hint="Cast the argument to DOUBLE.")
 
 
 class Finisher:
@@ -58,9 +52,21 @@ class Finisher:
     def lanes(self) -> list[Lane]:
         return [lane for lane in (*self._lanes, self._valid, self._size) if lane is not None]
 
+    @property
+    def watched(self) -> bool:
+        """Whether the sum may not fit."""
+        return self._size is not None
+
+    def refuse_overflow(self, lookup: Lookup, low: int, high: int, query: str) -> None:
+        """`low` and `high` say which cells are those of the query."""
+        if self._size is None:
+            return
+        wrapped, real = lookup(self._lanes[0])[0], lookup(self._size)[0]
+        if has_wrapped(wrapped[low:high], real[low:high]):
+            raise overflow(self.output.name, query)
+
     def column(self, lookup: Lookup) -> pa.Array:
-        if self._size is not None and bool((np.abs(lookup(self._size)[0]) >= LIMIT).any()):
-            raise overflow(self.output.name)
+        """Of all cells, whether their sums fit or not."""
         values, valid = self._values(lookup)
         return to_arrow(values, valid, self.output.type)
 

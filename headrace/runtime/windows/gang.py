@@ -79,6 +79,7 @@ class Gang:
         made: dict[int, pa.RecordBatch] = {}
         for readers, low, high in zip(self._readers, bounds[:-1], bounds[1:], strict=True):
             for number, reader in readers if high > low else ():
+                frame.refuse_overflow(reader, low, high)
                 whole = made.get(number)
                 if whole is None:
                     whole = made[number] = frame.batch(reader)

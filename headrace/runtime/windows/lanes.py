@@ -151,7 +151,7 @@ def validity(column: int) -> Lane:
 
 @cache
 def magnitude(column: int) -> Lane:
-    """A BIGINT sum again, in doubles: it shows an overflow that the wrapped sum hides."""
+    """A BIGINT sum again, in doubles: beside the wrapped sum it shows an overflow (bigints.py)."""
     return Lane(Fold.ADD, (column,), _REAL, (-0.0,), np.add)
 
 

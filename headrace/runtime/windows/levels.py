@@ -7,6 +7,7 @@ windows read it, and it can be made again from the finest at any time."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +64,7 @@ class Coarse(Level):
     def __init__(self, spec: TreeSpec, places: tuple[int, ...]) -> None:
         super().__init__(spec, places)
         self._lanes = every_lane(spec)
+        self._own = replace(spec, queries=tuple(self.queries))
         self._coarse = np.zeros(0, np.int32)
         """The code here of each code of the finest level."""
 
@@ -71,7 +73,8 @@ class Coarse(Level):
         if len(self._coarse) < len(finest):
             self._learn(finest)
         codes = self._coarse[rows.codes]
-        self.add(combined(Rows(rows.starts, codes, rows.pushes, rows.values, rows.valid), self._lanes))
+        coarse = Rows(rows.starts, codes, rows.pushes, rows.values, rows.valid)
+        self.add(combined(coarse, self._lanes, self._own))
 
     def _learn(self, finest: Keys) -> None:
         known, columns = len(self._coarse), finest.columns()

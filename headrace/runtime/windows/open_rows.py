@@ -17,7 +17,7 @@ from headrace.runtime.windows.spec import TreeSpec
 class OpenRows:
     def __init__(self, spec: TreeSpec) -> None:
         self._edges = edge_classes(spec.queries)
-        self._lanes = every_lane(spec)
+        self._spec, self._lanes = spec, every_lane(spec)
         self._held: Rows | None = None
         self._more: list[Rows] = []
         self._touched: list[Array] = []
@@ -52,7 +52,7 @@ class OpenRows:
         """What is open, put together."""
         if self._more:
             parts = self._more if self._held is None else [self._held, *self._more]
-            self._held, self._more = combined(join(parts), self._lanes), []
+            self._held, self._more = combined(join(parts), self._lanes, self._spec), []
         return self._held
 
     def rename(self, renamed: Array) -> None:
@@ -60,4 +60,4 @@ class OpenRows:
         rows = self.held()
         if rows is not None:
             rows.codes = renamed[rows.codes]
-            self._held = combined(rows, self._lanes)
+            self._held = combined(rows, self._lanes, self._spec)

@@ -19,9 +19,9 @@ from headrace.plan.text import format_expr
 from headrace.plan.types import DataType
 from headrace.runtime.results import ARROW
 from headrace.runtime.windows import sketch
-from headrace.runtime.windows.finish import LIMIT, overflow
+from headrace.runtime.windows.bigints import LIMIT, has_wrapped, refuse_part
 from headrace.runtime.windows.partials import needs_of
-from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind, QuerySpec
+from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind, QuerySpec, TreeSpec
 
 K = PartialKind
 ROWS = "fragment_rows"
@@ -99,8 +99,11 @@ def next_edges(starts: NDArray[np.int64], classes: Sequence[tuple[int, int]]) ->
     return found
 
 
-def partial_table(batch: pa.RecordBatch, arguments: Sequence[Argument], keys: Sequence[str]) -> pa.Table:
-    """Partial aggregates of the batch's rows: FRAGMENT, the keys, ROWS, the partial columns."""
+def partial_table(
+    batch: pa.RecordBatch, arguments: Sequence[Argument], keys: Sequence[str], spec: TreeSpec | None = None
+) -> pa.Table:
+    """Partial aggregates of the batch's rows: FRAGMENT, the keys, ROWS, the partial columns. `spec` tells
+    whose sum it is that does not fit."""
     names = [FRAGMENT, *keys]
     rows, inputs = _prepared(pa.Table.from_batches([batch]), arguments)
     calls: dict[tuple[str, str], tuple[object, str, object]] = {("", "count_all"): ([], "count_all", None)}
@@ -109,8 +112,8 @@ def partial_table(batch: pa.RecordBatch, arguments: Sequence[Argument], keys: Se
         calls[column, how] = (column, how, _options(argument.partial.kind))
     made = rows.group_by(names, use_threads=False).aggregate(list(calls.values()))
     for argument, column in inputs.items():
-        if argument.partial.kind is K.SUM and _may_overflow(rows[column]):
-            _refuse_overflow(rows, names, column)
+        if argument.partial.kind is K.SUM and _may_overflow(rows[column]) and _wraps(rows, names, column):
+            refuse_part(argument.partial, spec)
     columns = {name: made[name] for name in names} | {ROWS: made["count_all"]}
     return pa.table(columns | {a.partial.name: _column(made, a, inputs.get(a)) for a in arguments})
 
@@ -135,20 +138,20 @@ def _prepared(rows: pa.Table, arguments: Sequence[Argument]) -> tuple[pa.Table, 
 
 
 def _may_overflow(column: pa.ChunkedArray) -> bool:
+    """Sums of INT are BIGINT, and no batch has the 2^32 rows that it takes to leave that."""
     if column.type != pa.int64() or column.null_count == len(column):
         return False
     ends = pc.min_max(column).as_py()
     return bool(max(-ends["min"], ends["max"]) * len(column) >= LIMIT)
 
 
-def _refuse_overflow(rows: pa.Table, names: list[str], column: str) -> None:
-    """Arrow wraps a sum that leaves BIGINT; what Spark does is to stop."""
-    real = rows.set_column(
-        rows.column_names.index(column), column, rows[column].cast(pa.float64(), safe=False)
-    )
-    sums = real.group_by(names, use_threads=False).aggregate([(column, "sum")])[f"{column}_sum"]
-    if pc.max(pc.abs(sums)).as_py() >= LIMIT:
-        raise overflow()
+def _wraps(rows: pa.Table, names: list[str], column: str) -> bool:
+    """Whether Arrow has wrapped one of the sums (bigints.py)."""
+    real = f"{column}_real"
+    both = rows.append_column(real, rows[column].cast(pa.float64(), safe=False))
+    sums = both.group_by(names, use_threads=False).aggregate([(column, "sum"), (real, "sum")])
+    wrapped, whole = (pc.fill_null(sums[f"{c}_sum"], 0).to_numpy() for c in (column, real))
+    return has_wrapped(wrapped, whole)
 
 
 def _has_nan(column: pa.ChunkedArray) -> bool:

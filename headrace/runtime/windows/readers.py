@@ -24,6 +24,8 @@ class Reader:
     index: int
     query: QuerySpec
     finishers: tuple[Finisher, ...]
+    watched: tuple[Finisher, ...]
+    """Those whose sums may not fit: mostly none."""
     counts: Lane | None
     """Tells how many of the query's rows are in a cell; None: every row is."""
 
@@ -35,7 +37,7 @@ class Reader:
 def reader_of(number: int, query: QuerySpec, partials: tuple[Partial, ...], log: Log) -> Reader:
     finishers = tuple(Finisher(o, partials, log.nullable, log.wide) for o in query.outputs)
     counts = None if query.present is None else lane_of(query.present, partials[query.present])
-    return Reader(number, query, finishers, counts)
+    return Reader(number, query, finishers, tuple(f for f in finishers if f.watched), counts)
 
 
 def lanes_of(readers: list[Reader]) -> tuple[Lane, ...]:
@@ -99,7 +101,13 @@ class Frame:
             self._done[lane] = flat if self.picked is None else tuple(a[self.picked] for a in flat)
         return self._done[lane]
 
+    def refuse_overflow(self, reader: Reader, low: int, high: int) -> None:
+        """In rows low..high - 1, which are those of the reader's query."""
+        for finisher in reader.watched:
+            finisher.refuse_overflow(self._lookup, low, high, reader.query.id)
+
     def batch(self, reader: Reader) -> pa.RecordBatch:
+        """All rows, some of which may be for other queries with the same outputs."""
         columns = self._columns + [finisher.column(self._lookup) for finisher in reader.finishers]
         return pa.record_batch(columns, names=self._names + [o.name for o in reader.outputs])
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from headrace.plan.types import DataType
 from headrace.runtime.results import ARROW
 from headrace.runtime.windows import sketch
-from headrace.runtime.windows.finish import LIMIT, overflow
+from headrace.runtime.windows.bigints import LIMIT, has_wrapped, refuse_part
 from headrace.runtime.windows.lanes import Array, Fold, Lane, lane_of
-from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind
+from headrace.runtime.windows.spec import FRAGMENT, Partial, PartialKind, TreeSpec
 
 _PACKED = 2**62
 _PLAIN = {DataType.BOOLEAN: pa.uint8(), DataType.DATE: pa.int32(), DataType.TIMESTAMP: pa.int64()}
@@ -128,8 +128,9 @@ def packed(rows: Rows) -> Array | None:
     return (rows.starts - low) * width + rows.codes
 
 
-def combined(rows: Rows, lanes: Sequence[Lane]) -> Rows:
-    """Sorted, and each (start, key) once; `lanes` are those of all partial columns (lanes.every_lane)."""
+def combined(rows: Rows, lanes: Sequence[Lane], spec: TreeSpec) -> Rows:
+    """Sorted, and each (start, key) once; `lanes` are those of all partial columns (lanes.every_lane).
+    A sum that does not fit is refused where a query of the spec reads it."""
     rows = ordered(rows)
     fresh = np.ones(len(rows), np.bool_)
     fresh[1:] = (rows.starts[1:] != rows.starts[:-1]) | (rows.codes[1:] != rows.codes[:-1])
@@ -138,7 +139,10 @@ def combined(rows: Rows, lanes: Sequence[Lane]) -> Rows:
     firsts = np.flatnonzero(fresh)
     values: dict[int, Array] = {}
     for lane in lanes:
-        values |= _folded(rows, lane, firsts)
+        made = _folded(rows, lane, firsts)
+        if lane.fold is Fold.ADD and lane.dtypes[0] == np.int64:
+            _refuse_overflow(rows, lane.columns[0], made[lane.columns[0]], firsts, spec)
+        values |= made
     marks = [None if v is None else np.logical_or.reduceat(v, firsts) for v in rows.valid]
     whole = [values[k] for k in range(len(rows.values))]
     return Rows(rows.starts[firsts], rows.codes[firsts], rows.pushes[firsts], whole, marks)
@@ -149,8 +153,6 @@ def _folded(rows: Rows, lane: Lane, firsts: Array) -> dict[int, Array]:
     block = tuple(rows.values[c] for c in lane.columns)
     if lane.fold is Fold.SKETCH:
         return {lane.columns[0]: sketch.grouped(block[0], firsts)}
-    if lane.fold is Fold.ADD and lane.dtypes[0] == np.int64:
-        _refuse_overflow(block[0], firsts)
     done = lane.grouped(
         tuple(a.astype(d, copy=False) for a, d in zip(block, lane.dtypes, strict=True)), firsts
     )
@@ -158,8 +160,11 @@ def _folded(rows: Rows, lane: Lane, firsts: Array) -> dict[int, Array]:
     return dict(list(found.items())[1:]) if lane.fold is Fold.MOMENTS else found
 
 
-def _refuse_overflow(values: Array, firsts: Array) -> None:
-    if float(np.abs(values.astype(np.float64)).max()) * len(values) < LIMIT / 2:
+def _refuse_overflow(rows: Rows, column: int, sums: Array, firsts: Array, spec: TreeSpec) -> None:
+    """`sums` are those of the column, wrapped (bigints.py)."""
+    real = rows.values[column].astype(np.float64)
+    # Half of it: the product is rounded.
+    if float(np.abs(real).max()) * len(real) < LIMIT / 2:
         return
-    if bool((np.abs(np.add.reduceat(values.astype(np.float64), firsts)) >= LIMIT).any()):
-        raise overflow()
+    if has_wrapped(sums, np.add.reduceat(real, firsts)):
+        refuse_part(spec.partials[column], spec)

@@ -24,6 +24,42 @@ CHANGED = (
     "restarted. Please reconnect. SQLSTATE: HY000"
 )
 
+WORKER = """[STREAM_FAILED] Query [id = 64bb2665, runId = b10e0d29] terminated with exception: \
+[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/project/headrace/runtime/spark/woven.py", line 107, in partial
+    made = partial_table(batch, arguments, keys, spec)
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/project/headrace/runtime/windows/bigints.py", line 52, in refuse_part
+    raise _refusal(f"the sum {name} of query {query}{also} does not fit a BIGINT within one fragment")
+headrace.errors.EngineError: the sum s of query o6sum does not fit a BIGINT within one fragment
+hint: Cast the argument to DOUBLE, or drop the query.
+ SQLSTATE: 38000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: tree-c7144127 [id = 64bb2665, runId = b10e0d29]
+Current Committed Offsets: {}
+
+Current State: ACTIVE
+Logical Plan:
+~WriteToMicroBatchDataSourceV1 FileSink[file:/project/.headrace/jobs/tree-c7144127/staging], 64bb2665, Append
+"""
+"""Of a Python worker, as Spark in this process passes it on."""
+_TRACEBACKS = """Traceback (most recent call last):
+  File "a.py", line 1, in <module>
+KeyError: 1
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+ValueError: two
+
+lines
+"""
+NO_FIT = (
+    "the sum s of query o6sum does not fit a BIGINT within one fragment; "
+    "hint: Cast the argument to DOUBLE, or drop the query."
+)
+
 
 class Call(Exception):
     """As gRPC throws it: it says itself what it is."""
@@ -62,6 +98,18 @@ class Connect(Exception):
         (
             RuntimeError("[OUTER] it is\nCaused by: [INNER.ONE] the cause\n\tat x"),
             "[INNER.ONE] the cause",
+        ),
+        (RuntimeError(WORKER), NO_FIT),
+        (Call("INTERNAL", WORKER), f"INTERNAL: {NO_FIT}"),
+        (
+            RuntimeError(
+                f"Task failed\n{_TRACEBACKS}\n\tat java.lang.Thread.run(Thread.java:1)\n\t... 3 more"
+            ),
+            "ValueError: two; lines",
+        ),
+        (
+            RuntimeError("[PYTHON_EXCEPTION] Thrown: Traceback (most recent call last):\n  File cut short"),
+            "[PYTHON_EXCEPTION] Thrown: Traceback (most recent call last):",
         ),
         (Call("DEADLINE_EXCEEDED", ""), "DEADLINE_EXCEEDED"),
         (

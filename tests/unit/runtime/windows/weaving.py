@@ -124,8 +124,9 @@ class Tree:
             columns[key.name] = pa.array([r.key[place] for r in rows], ARROW[key.type])
         for name, expr in self.columns.items():
             columns[name] = pa.array([_cell(r, _source(expr)) for r in rows], ARROW[_type(expr)])
-            columns[name] = columns[name].cast(ARROW[expr.type])
-        made = partial_table(pa.record_batch(columns), self.arguments, [k.name for k in self.keys])
+            columns[name] = columns[name].cast(ARROW[expr.type], safe=False)
+        keys = [k.name for k in self.keys]
+        made = partial_table(pa.record_batch(columns), self.arguments, keys, self.spec)
         for partial in self.spec.partials:
             assert made.schema.field(partial.name).type == wire_type(partial)
         return made
