@@ -82,3 +82,12 @@ TOKENS: dict[T, tuple[str, ...]] = {
     ),
 }
 """JSON that is no text."""
+CSV_FIELDS: tuple[tuple[str, str | None], ...] = (
+    *(("a", "a"), ("", None), ('""', ""), ('"a,b"', "a,b"), ("  pad  ", "  pad  "), ("NULL", "NULL")),
+    *(("#", "#"), ('"say ""hi"", ok"', 'say "hi", ok'), ('""""', '"'), ('"two\nlines"', "two\nlines")),
+    *(('"\r\n"', "\r\n"), ('"back\\slash"', "back\\slash"), ('"C:\\"', "C:\\"), ("C:\\", "C:\\")),
+    *(('"\\""x"', '\\"x'), ('a"b', 'a"b'), ('a""b', 'a""b'), (' "a"', ' "a"'), ('"a" ', "a")),
+    *(('"a"\t', "a"), ('"a"b', '"a"b'), ('"a" b', '"a" b'), ('"a"b""c', '"a"b""c'), ('"a"""b', '"a""b')),
+    *(('"x\\"y"', '"x\\"y"'), ("日本 🚰", "日本 🚰"), ("\u2028", "\u2028")),
+)
+"""Fields of a CSV file, and what they are read as."""

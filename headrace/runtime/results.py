@@ -17,6 +17,7 @@ from headrace.errors import UserError
 from headrace.plan.types import DataType, Schema
 from headrace.runtime import readers
 from headrace.runtime.delimited import read_delimited
+from headrace.runtime.header import positions
 from headrace.runtime.readers import Readers, read
 
 ARROW: dict[DataType, pa.DataType] = {
@@ -82,6 +83,15 @@ def conform(table: pa.Table, schema: Schema) -> pa.Table:
     return pa.table(columns, schema=arrow_schema(schema))
 
 
+def zoned(table: pa.Table) -> pa.Table:
+    """Timestamps as instants, which is what Spark's TIMESTAMP is, and what it writes into Parquet."""
+    for k, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is None:
+            to = pa.timestamp("us", "UTC")
+            table = table.set_column(k, pa.field(field.name, to), table.column(k).cast(to))
+    return table
+
+
 def _typed(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(to):
         # A zoned timestamp holds UTC already; finer units are cut to microseconds, towards the past.
@@ -126,9 +136,14 @@ def _json_records(path: Path) -> Iterator[dict[str, object]]:
 
 
 def _csv_records(path: Path, schema: Schema, header: bool, delimiter: str) -> Iterator[dict[str, object]]:
-    """Columns go by position, as Spark has it; a header line is passed over."""
-    with path.open(encoding="utf-8", newline="") as file:
+    """Columns go by the names in the first line, or by position where it names none."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
         records = read_delimited(file.read(), delimiter)
-    for number, record in enumerate(records):
-        if not (header and number == 0):
-            yield dict(zip(schema.names, record, strict=False))
+    places = list(range(len(schema.names)))
+    if header:
+        first = next(records, None)
+        if first is None:
+            return
+        places = positions(first, schema.names, path)
+    for record in records:
+        yield {name: record[k] for name, k in zip(schema.names, places, strict=True) if k < len(record)}

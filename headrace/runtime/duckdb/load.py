@@ -1,8 +1,7 @@
 """The finite input of streams and tables, as Arrow tables, for the reference.
 
 The reader is pyarrow and Python, not Spark and not DuckDB: an oracle should not share the reader of what it
-judges. Spark reads a quoted empty CSV field of a source as NULL, so it is NULL here; in results, which are
-read back as they were meant, it is an empty text.
+judges. Each CSV file goes by its own first line here, while Spark is told one for all and fails at another.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.catalog.model import FileSource, Format, GeneratorSource, SinkKind, Stream, Table
+from headrace.catalog.model import FileSource, GeneratorSource, SinkKind, Stream, Table
 from headrace.errors import NotSupported, UserError
 from headrace.plan.types import Schema
 from headrace.runtime.results import arrow_schema, from_records, published, read_file
@@ -50,18 +48,7 @@ def _read(source: FileSource, root: Path, schema: Schema, what: str) -> pa.Table
             parts.append(read_file(file, kind, schema, header=source.header, delimiter=source.delimiter))
         except UnicodeDecodeError as error:
             raise UserError(f"{what}: {file} is not UTF-8 text", detail=str(error)) from None
-    whole = _concatenated(parts, schema)
-    return _without_empty_texts(whole) if source.format is Format.CSV else whole
-
-
-def _without_empty_texts(table: pa.Table) -> pa.Table:
-    for k, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            full = pc.not_equal(table.column(k), "")
-            table = table.set_column(
-                k, field, pc.if_else(full, table.column(k), pa.scalar(None, pa.string()))
-            )
-    return table
+    return _concatenated(parts, schema)
 
 
 def _files(source: FileSource, root: Path, what: str) -> list[Path]:

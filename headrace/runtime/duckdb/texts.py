@@ -1,4 +1,5 @@
 """Rows as JSON lines or CSV, as Spark's own sinks write them, so that a reader cannot tell who wrote a file.
+CSV is that of RFC 4180: what must be quoted is, with quotes doubled; a backslash is a character as any other.
 
 A line is made by SQL on whole columns, and the bytes of the column of lines are the file.
 """
@@ -74,19 +75,17 @@ def _csv_line(schema: Schema) -> str:
 
 
 def _csv_name(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' if _special(name) else name
-
-
-def _special(text: str) -> bool:
-    return any(c in text for c in ',"\\\n\r')
+    return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n\r') else name
 
 
 def _csv_value(column: str, kind: DataType) -> str:
-    """Texts are always quoted: an empty one is not NULL."""
+    """An empty text is two quotes, and nothing is NULL."""
     if kind in _FLOATS:
         return _float(column, _odd_float(column))
     if kind is DataType.STRING:
-        return f"'\"' || replace(replace({column}, '\\', '\\\\'), '\"', '\\\"') || '\"'"
+        quoted = f"""'"' || replace({column}, '"', '""') || '"'"""
+        special = f"""{column} = '' OR regexp_matches({column}, '[,"\\r\\n]')"""
+        return f"CASE WHEN {special} THEN {quoted} ELSE {column} END"
     return _plain(column, kind)
 
 

@@ -24,7 +24,15 @@ from pathlib import Path
 from headrace.catalog.model import FileSource, Stream
 from headrace.runtime.files import write_json
 from headrace.runtime.spark.checkpoint import is_planned, seen_files
-from headrace.runtime.spark.sources import check_path, file_source, input_files, is_plain, write_close_mark
+from headrace.runtime.spark.csv_files import about_header, check_header, unread_file
+from headrace.runtime.spark.sources import (
+    belongs,
+    check_path,
+    file_source,
+    input_files,
+    is_plain,
+    write_close_mark,
+)
 
 
 class Closing:
@@ -61,8 +69,16 @@ class Closing:
 
     def check_paths(self, root: Path) -> None:
         """Raises UserError for an input that cannot be read as it is meant."""
-        for name in self._streams:
+        for name, stream in self._streams.items():
             check_path(name, self._sources.get(name), root)
+            if name in self._sources:
+                check_header(self._sources[name], stream.schema_, sorted(self._at_start[name]))
+
+    def told(self, message: str) -> str:
+        """What Spark says of a failure, and what can be seen of the file that it names."""
+        file = unread_file(message)
+        source = next((s for s in self._sources.values() if file is not None and belongs(file, s)), None)
+        return message if file is None or source is None else message + about_header(file, source)
 
     def all_read(self) -> bool:
         """Whether all input has been read, as far as can be known."""

@@ -27,7 +27,7 @@ from headrace.runtime.duckdb.window_sql import Ends
 from headrace.runtime.federated.engine import Federation, Rows
 from headrace.runtime.federated.ledger import Ledger
 from headrace.runtime.federated.program import Program, program_of
-from headrace.runtime.results import conform
+from headrace.runtime.results import conform, zoned
 from headrace.runtime.spark.checkpoint import read_batch
 from headrace.runtime.spark.federated_compile import BatchCompiler, View, untagged
 from headrace.runtime.spark.session import Session
@@ -150,7 +150,7 @@ class _Parts:
 
         def offered(table: pa.Table) -> str:
             names.append(f"hr_part_{next(_numbers)}")
-            self._session.createDataFrame(_zoned(table)).createOrReplaceTempView(names[-1])
+            self._session.createDataFrame(zoned(table)).createOrReplaceTempView(names[-1])
             return names[-1]
 
         try:
@@ -170,12 +170,3 @@ class _Parts:
         finally:
             for name in names:
                 self._session.catalog.dropTempView(name)
-
-
-def _zoned(table: pa.Table) -> pa.Table:
-    """Timestamps as instants, which is what Spark's TIMESTAMP is."""
-    for k, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz is None:
-            to = pa.timestamp("us", "UTC")
-            table = table.set_column(k, pa.field(field.name, to), table.column(k).cast(to))
-    return table

@@ -220,7 +220,7 @@ class JobRun:
                 self._end(JobState.STOPPED)
             else:
                 self._observed.lost = is_site_gone(error)
-                self._end(JobState.FAILED, engine_message(error))
+                self._end(JobState.FAILED, self._closing.told(engine_message(error)))
 
     def _drain_input(self) -> None:
         """Read the input to its end, close the streams, give what is still open."""

@@ -25,7 +25,7 @@ from headrace.runtime.files import write_json
 from headrace.runtime.spark.checkpoint import batch_files, read_batch
 from headrace.runtime.spark.compile import Compiler, is_stateful
 from headrace.runtime.spark.session import Session
-from headrace.runtime.spark.sources import belongs, file_source, reader_options, schema_text
+from headrace.runtime.spark.sources import batch_reader, belongs, file_source
 from headrace.runtime.sqltext import SparkWriter
 
 _SQL = SparkWriter()
@@ -134,12 +134,11 @@ class LateCounter:
         source = file_source(stream, self._root, self._generated)
         if source is None:
             return False
-        mine = [str(f) for f in files if belongs(f, source) and f.exists()]
+        mine = [f for f in files if belongs(f, source) and f.exists()]
         if not mine:
             return False
-        reader = self._session.read.schema(schema_text(stream.schema_)).format(source.format.value)
+        reader = batch_reader(self._session, source, stream.schema_, mine)
         # These are names, not patterns, whatever characters they have.
-        reader = reader.options(**reader_options(source)).option("__globPaths__", "false")
-        rows = reader.load(mine)
+        rows = reader.option("__globPaths__", "false").load([str(file) for file in mine])
         rows.where(f"{_SQL.name(scan.time)} IS NOT NULL").createOrReplaceTempView(name)
         return True

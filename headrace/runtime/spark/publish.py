@@ -24,8 +24,8 @@ from headrace.catalog.model import SinkKind
 from headrace.errors import EngineError
 from headrace.runtime.files import link_or_copy, sync_folder, write_json
 
-_QUOTED = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-"""A quoted field as Spark writes it; a field with a quote in it is always quoted."""
+_QUOTED = re.compile(rb'"[^"]*"')
+"""A quoted field, or one of its parts: a quote in it is two. A field with a quote is always quoted."""
 MARKER = ".headrace"
 """A file in every results folder that Headrace made: only such a folder may be cleared."""
 
@@ -42,14 +42,15 @@ def file_format(kind: SinkKind) -> str:
 
 
 def writer_options(kind: SinkKind) -> dict[str, str]:
-    """Text formats as Spark writes them by default lose microseconds, and CSV the spaces around strings."""
+    """Text formats as Spark writes them by default lose microseconds, and CSV the spaces around strings; and
+    by default its CSV has quotes behind backslashes, which only Spark reads."""
     exact = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
     match kind:
         case SinkKind.JSON:
             return exact
         case SinkKind.CSV:
             trims = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
-            return {"header": "true", **trims, **exact}
+            return {"header": "true", "escape": '"', **trims, **exact}
         case _:
             return {}
 

@@ -47,6 +47,8 @@ def settings(shuffle_partitions: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         # A query's text is the user's: `${...}` in it is not ours to replace.
         "spark.sql.variable.substitute": "false",
+        # The default (INT96) is read as nanoseconds by most, which wrap around before 1678 and after 2262.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # The default polls an idle source a hundred times a second, for every query.
         "spark.sql.streaming.pollingDelay": "50ms",
     }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
@@ -27,6 +27,7 @@ from headrace.errors import InternalError, UserError
 from headrace.plan.channels import DerivedScan
 from headrace.plan.logical import StreamScan, TableScan
 from headrace.plan.types import DataType, Schema
+from headrace.runtime.spark.csv_files import csv_options, in_file_order
 from headrace.runtime.spark.session import Session
 from headrace.runtime.sqltext import SparkWriter
 
@@ -46,15 +47,28 @@ _CHOICE = re.compile(r"\{([^{}]*)\}")
 
 def schema_text(schema: Schema) -> str:
     """A schema as Spark DDL."""
-    return ", ".join(f"{_SQL.name(c.name)} {_SQL.type(c.type)}" for c in schema)
+    return _ddl((c.name, c.type) for c in schema)
 
 
-def reader_options(source: FileSource) -> dict[str, str]:
+def _ddl(columns: Iterable[tuple[str, DataType]]) -> str:
+    return ", ".join(f"{_SQL.name(name)} {_SQL.type(kind)}" for name, kind in columns)
+
+
+def batch_reader(session: Session, source: FileSource, schema: Schema, files: Iterable[Path]) -> Session:
+    """A reader of the files of a source. Its rows may have more columns than were declared."""
+    return _of_files(session, session.read, source, schema, files)
+
+
+def _of_files(
+    session: Session, reader: Session, source: FileSource, schema: Schema, files: Iterable[Path]
+) -> Session:
+    reader = reader.format(source.format.value)
     match source.format:
         case Format.CSV:
-            return {"header": str(source.header).lower(), "sep": source.delimiter}
+            columns = _ddl(in_file_order(session, source, schema, files))
+            return reader.schema(columns).options(**csv_options(source))
         case Format.JSON | Format.PARQUET:
-            return {}
+            return reader.schema(schema_text(schema))
 
 
 def file_source(stream: Stream, root: Path, generated: Path) -> FileSource | None:
@@ -81,9 +95,9 @@ def _read_stream(session: Session, stream: Stream, root: Path, generated: Path) 
         assert isinstance(stream.source, RateSource)
         rate = session.readStream.format("rate").option("rowsPerSecond", stream.source.rows_per_second)
         return rate.load()
-    reader = session.readStream.schema(schema_text(stream.schema_)).format(source.format.value)
+    reader = _of_files(session, session.readStream, source, stream.schema_, input_files(source))
     # Spark forgets files a week older than the newest one it has seen; we must read them all.
-    reader = reader.options(**reader_options(source)).option("maxFileAge", _FOREVER)
+    reader = reader.option("maxFileAge", _FOREVER)
     if source.files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_batch)
     return reader.load(source.path)
@@ -191,9 +205,8 @@ def table_view(session: Session, scan: TableScan, table: Table, *, name: str, ro
     """Register a static table's view."""
     columns = [_SQL.name(c) for c in scan.columns.names]
     if table.source is not None:
-        path = root / table.source.path
-        reader = session.read.schema(schema_text(table.schema_)).format(table.source.format.value)
-        rows = reader.options(**reader_options(table.source)).load(str(path))
+        source = table.source.model_copy(update={"path": str(root / table.source.path)})
+        rows = batch_reader(session, source, table.schema_, input_files(source)).load(source.path)
     elif table.rows is not None:
         rows = session.sql(_values(table))
     else:

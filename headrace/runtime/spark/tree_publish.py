@@ -24,6 +24,7 @@ from headrace.errors import InternalError
 from headrace.plan.types import Schema
 from headrace.runtime.duckdb.texts import as_text
 from headrace.runtime.files import sync_folder, write_json
+from headrace.runtime.results import zoned
 from headrace.runtime.spark.bucket_state import LATE, from_blob
 from headrace.runtime.spark.publish import MARKER, committed, file_format, last_logged
 
@@ -169,7 +170,7 @@ def write_part(reader: Reader, rows: pa.Table, part: str) -> None:
     staged = reader.folder / f".{name}.tmp"
     with staged.open("wb") as out:
         if file_format(reader.kind) == "parquet":
-            pq.write_table(rows, out)
+            pq.write_table(zoned(rows), out)
         else:
             out.write(as_text(rows, reader.schema, reader.kind))
         out.flush()

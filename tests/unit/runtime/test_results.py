@@ -1,4 +1,4 @@
-"""Results read back from files: texts that Spark 4.3 wrote, by hand, and Parquet written by pyarrow."""
+"""Results read back from files: texts as Spark 4.3 writes them, by hand, and Parquet written by pyarrow."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from headrace.errors import UserError
 from headrace.plan.types import Column, DataType, Schema
 from headrace.runtime.delimited import read_delimited
 from headrace.runtime.results import read_results
+from tests.reader_texts import CSV_FIELDS
 
 T = DataType
 SCHEMA = Schema(
@@ -30,15 +31,15 @@ SCHEMA = Schema(
     ]
 )
 MOMENT, DAY = datetime(2024, 1, 1, 0, 0, 0, 123000), date(2024, 2, 29)
-CSV = """i,s,t,d,x,b
-0,"say \\"x\\"",2024-01-01T00:00:00.123Z,2024-02-29,3.3333333333333335,true
+CSV = '''i,s,t,d,x,b
+0,"say ""x""",2024-01-01T00:00:00.123Z,2024-02-29,3.3333333333333335,true
 1,,,,NaN,
 2,"",2024-01-01T00:00:00.123Z,2024-02-29,-Infinity,false
 3,a\\b,2024-01-01T01:00:00.123+01:00,2024-02-29,1E-5,false
-4,"q\\\\\\"z,
+4,"q\\""z,
 break",2024-01-01T00:00:00.123Z,2024-02-29,0.0,true
 x,y,yesterday,2024-13-01,one,maybe
-"""
+'''
 JSON = r"""
 {"i":0,"s":"say \"x\"","t":"2024-01-01T00:00:00.123Z","d":"2024-02-29","x":3.3333333333333335,"b":true}
 {"i":1,"x":"NaN"}
@@ -104,10 +105,7 @@ def test_console_results_are_not_kept(tmp_path: Path) -> None:
 
 
 def written(field: str | None) -> str:
-    """A field as Spark writes it when it must quote."""
-    if field is None:
-        return ""
-    return '"' + field.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return "" if field is None else '"' + field.replace('"', '""') + '"'
 
 
 FIELDS = st.one_of(st.none(), st.text(st.sampled_from('ab\\",\n\r;'), max_size=6))
@@ -116,6 +114,35 @@ FIELDS = st.one_of(st.none(), st.text(st.sampled_from('ab\\",\n\r;'), max_size=6
 @settings(deadline=None)
 @given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), max_size=6), st.sampled_from(["\n", "\r\n"]))
 def test_what_is_written_is_read(records: list[list[str | None]], line: str) -> None:
-    text = "".join(",".join(map(written, record)) + line for record in records)
-    assert list(read_delimited(text, ",")) == records
-    assert list(read_delimited(text.removesuffix(line), ",")) == records
+    lines = [["a", "b"], *records]
+    text = "".join(",".join(map(written, record)) + line for record in lines)
+    expected = [[f if f is None else f.replace(line, "\n") for f in record] for record in lines]
+    assert list(read_delimited(text, ",")) == expected
+    assert list(read_delimited(text.removesuffix(line), ",")) == expected
+
+
+@pytest.mark.parametrize(("given_", "read"), CSV_FIELDS)
+def test_fields_are_read_as_spark_reads_them(given_: str, read: str | None) -> None:
+    assert list(read_delimited(f"n,s\n1,{given_}\n2,z", ",")) == [["n", "s"], ["1", read], ["2", "z"]]
+
+
+def csv(folder: Path, text: str) -> list[dict[str, object]]:
+    (folder / "part-0.csv").write_text(text, encoding="utf-8")
+    columns = Schema([Column("i", T.INT), Column("s", T.STRING)])
+    return read_results(folder, SinkKind.CSV, columns).to_pylist()
+
+
+@pytest.mark.parametrize("header", ["i,s", "I,S", "\ufeffi,s", '"i","s",""'])
+def test_a_header_names_the_columns(tmp_path: Path, header: str) -> None:
+    assert csv(tmp_path, f"{header}\n1,a\n2\n") == [{"i": 1, "s": "a"}, {"i": 2, "s": None}]
+
+
+def test_columns_come_in_any_order_and_others_are_passed_over(tmp_path: Path) -> None:
+    assert csv(tmp_path, "s,other,i\na,b,1\n") == [{"i": 1, "s": "a"}]
+    assert csv(tmp_path, "") == []
+
+
+@pytest.mark.parametrize("header", ["i,t", "i,s,S", "i, s", "1,a"])
+def test_a_header_that_leaves_a_column_open_is_refused(tmp_path: Path, header: str) -> None:
+    with pytest.raises(UserError, match=r"part-0\.csv"):
+        csv(tmp_path, f"{header}\n1,a\n")

@@ -27,7 +27,7 @@ def stream(source: Source) -> Stream:
 @pytest.mark.parametrize(
     ("format_", "text"),
     [
-        (Format.CSV, 'k,v,ts\na,1.5,2024-01-01 12:00:00\n"",,2024-01-01T13:00:01+01:00\n'),
+        (Format.CSV, "k,v,ts\na,1.5,2024-01-01 12:00:00\n,,2024-01-01T13:00:01+01:00\n"),
         (
             Format.JSON,
             '{"k":"a","v":1.5,"ts":"2024-01-01T12:00:00Z"}\n\n{"ts":"2024-01-01 12:00:01","z":1}\n',
@@ -40,6 +40,16 @@ def test_texts(tmp_path: Path, format_: Format, text: str) -> None:
     (tmp_path / "in" / "_not_yet").write_text("half a li")
     found = load_stream(stream(FileSource(path="in", format=format_)), tmp_path, None)
     assert found.to_pylist() == [FIRST, SECOND]
+
+
+def test_csv_goes_by_the_names_in_each_file(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("ts,k,v\n2024-01-01 12:00:00,a,1.5\n")
+    (tmp_path / "2.csv").write_text('more,v,k,ts\nx,,"",2024-01-01 12:00:01\n')
+    source = FileSource(path="*.csv", format=Format.CSV)
+    assert load_stream(stream(source), tmp_path, None).to_pylist() == [FIRST, {**SECOND, "k": ""}]
+    (tmp_path / "3.csv").write_text("v,k,time\n1,a,2024-01-01\n")
+    with pytest.raises(UserError, match=r'3\.csv.*"ts"'):
+        load_stream(stream(source), tmp_path, None)
 
 
 def test_csv_without_header_and_with_another_delimiter(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -9,10 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headrace.catalog.model import SinkKind
 from headrace.plan.types import Column, DataType, Schema
 from headrace.runtime.compare import multiset_difference
+from headrace.runtime.delimited import read_delimited
 from headrace.runtime.duckdb.texts import as_text
 from headrace.runtime.results import arrow_schema, read_file
 
@@ -70,8 +75,36 @@ def test_the_text_is_that_of_spark() -> None:
         b'{"x":"Infinity","q\\"u,o\\\\te":"","t":"1969-12-31T23:59:59.000001Z","b":false,"f":"NaN","l":-1}\n'
     )
     head, line = as_text(rows, SCHEMA, SinkKind.CSV).decode().splitlines()
-    assert head == 'a b,x,"q\\"u,o\\\\te",t,d,b,f,l'
+    assert head == 'a b,x,"q""u,o\\te",t,d,b,f,l'
     assert line == ',Infinity,"",1969-12-31T23:59:59.000001Z,,false,NaN,-1'
+
+
+TEXTS = st.one_of(
+    st.none(), st.text(st.one_of(st.sampled_from('a"\\,;\n\r \t\u2028é'), st.characters()), max_size=8)
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=8))
+def test_any_reader_of_csv_reads_the_texts(rows: list[tuple[str | None, str | None]]) -> None:
+    schema = Schema([Column("a", T.STRING), Column('b,"c"', T.STRING)])
+    columns = [[row[k] for row in rows] for k in range(2)]
+    written = pa.table([pa.array(c, pa.string()) for c in columns], schema=arrow_schema(schema))
+    text = as_text(written, schema, SinkKind.CSV).decode()
+    expected = [["a", 'b,"c"'], *([one or "" for one in row] for row in rows)]
+    assert list(csv.reader(io.StringIO(text, newline=""))) == expected
+    # Which of the empty ones are NULL is told by their quotes.
+    assert list(read_delimited(text, ","))[1:] == [list(row) for row in rows]
+
+
+def test_only_what_must_be_is_quoted() -> None:
+    schema = Schema([Column("s", T.STRING), Column("i", T.INT)])
+    texts = ["a b", "", None, 'q"', "a,b", "\\", "x\ry", "NULL"]
+    rows = pa.table(
+        [pa.array(texts, pa.string()), pa.array([1] * 8, pa.int32())], schema=arrow_schema(schema)
+    )
+    lines = ["s,i", "a b,1", '"",1', ",1", '"q""",1', '"a,b",1', "\\,1", '"x\ry",1', "NULL,1", ""]
+    assert as_text(rows, schema, SinkKind.CSV).decode().split("\n") == lines
 
 
 def test_slices_of_large_tables_are_whole() -> None:

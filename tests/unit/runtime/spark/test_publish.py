@@ -87,11 +87,11 @@ def test_empty_files_are_not_shown_but_keep_their_number(tmp_path: Path) -> None
 def test_rows_of_csv_files_as_spark_writes_them(tmp_path: Path) -> None:
     lines = [
         b"ts,v",
-        b'1,"say \\"hi\\", ok"',
+        b'1,"say ""hi"", ok"',
         b"2,back\\",
-        b'3,"q,b\\\\"',
+        b'3,"q,b\\"',
         b'4,"nl\nx"',
-        b'5,"\\"\\\\"',
+        b'5,"""\\""\n"',
         b'6,""',
         b"7,",
         b'8,"cr\r\nx"',

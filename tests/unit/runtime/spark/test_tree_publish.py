@@ -122,3 +122,14 @@ def test_a_crash_before_the_staged_files_are_removed(
     TreePublisher(staging.folder, tmp_path, readers).publish()
     assert values(tmp_path, "a") == [1]
     assert not list(staging.folder.glob("*.parquet"))
+
+
+def test_times_are_written_as_the_instants_they_are(tmp_path: Path) -> None:
+    """As Spark's own sinks do, and exactly, however far they are."""
+    schema = Schema([Column("t", DataType.TIMESTAMP)])
+    far = [-62135596800000000, 253402214400000001, None]
+    rows = pa.table({"t": pa.array(far, pa.timestamp("us"))})
+    one = Reader("q", lambda rows: rows, schema, SinkKind.PARQUET, tmp_path, True)
+    tree_publish.write_part(one, rows, "part-0")
+    assert pq.read_schema(tmp_path / "part-0.parquet").field("t").type == pa.timestamp("us", "UTC")
+    assert read_results(tmp_path, SinkKind.PARQUET, schema).equals(rows)
