@@ -114,7 +114,7 @@ FIELDS = st.one_of(st.none(), st.text(st.sampled_from('ab\\",\n\r;'), max_size=6
 @settings(deadline=None)
 @given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), max_size=6), st.sampled_from(["\n", "\r\n"]))
 def test_what_is_written_is_read(records: list[list[str | None]], line: str) -> None:
-    lines = [["a", "b"], *records]
+    lines: list[list[str | None]] = [["a", "b"], *records]
     text = "".join(",".join(map(written, record)) + line for record in lines)
     expected = [[f if f is None else f.replace(line, "\n") for f in record] for record in lines]
     assert list(read_delimited(text, ",")) == expected
@@ -129,7 +129,7 @@ def test_fields_are_read_as_spark_reads_them(given_: str, read: str | None) -> N
 def csv(folder: Path, text: str) -> list[dict[str, object]]:
     (folder / "part-0.csv").write_text(text, encoding="utf-8")
     columns = Schema([Column("i", T.INT), Column("s", T.STRING)])
-    return read_results(folder, SinkKind.CSV, columns).to_pylist()
+    return list(read_results(folder, SinkKind.CSV, columns).to_pylist())
 
 
 @pytest.mark.parametrize("header", ["i,s", "I,S", "\ufeffi,s", '"i","s",""'])
