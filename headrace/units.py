@@ -1,4 +1,4 @@
-"""Durations, instants, sizes and rates: parsed from what people write, kept as integers.
+"""Durations, instants, sizes, rates and counts: parsed from what people write, kept as integers.
 
 Durations and instants are whole microseconds (instants since the epoch, UTC), because that is what
 Spark and DuckDB keep; nothing is rounded on the way.
@@ -97,3 +97,8 @@ def format_instant(micros: int) -> str:
     """ISO text in UTC without a zone mark; microseconds only where there are any."""
     moment = _EPOCH + timedelta(microseconds=micros)
     return moment.replace(tzinfo=None).isoformat(sep=" ")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 row`, `1,510 rows`; `many` where it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
