@@ -29,6 +29,8 @@ _SHORT = {
     "d": "day",
     "w": "week",
 }
+LONGEST_DAYS = 365_000
+"""A thousand years. What is much longer is a slip, and its windows start before the year 1, which no engine knows."""
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,6 +58,8 @@ def parse_duration(text: str) -> int:
         total, rest, seen = total + scaled // 10 ** len(fraction), rest[part.end() :], True
     if not seen:
         raise ValueError("a duration cannot be empty")
+    if abs(total) > LONGEST_DAYS * MICROS["day"]:
+        raise ValueError(f'"{text}" is longer than {LONGEST_DAYS:,} days')
     return total
 
 

@@ -35,7 +35,7 @@ _NO_ITEM = frozenset(
         TokenType.SEMICOLON,
     }
 )
-"""What no item of a list starts with."""
+"""What no item of a list starts with, and no name is unless it is quoted."""
 _OPENS = frozenset({TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.L_PAREN})
 """What the first item of a list follows."""
 
@@ -59,6 +59,7 @@ def parse(source: Source) -> Parsed:
     _check_start(tokens, source)
     extracted = extract_windows(tokens, source)
     _check_commas(extracted.tokens, source)
+    _check_aliases(extracted.tokens, source)
     try:
         found = _Parser(dialect=Spark).parse(extracted.tokens, source.text)
     except ParseError as error:
@@ -121,6 +122,15 @@ def _check_commas(tokens: list[Token], source: Source) -> None:
             side = "follows" if after in _NO_ITEM else "stands before"
             place = source.span(token.start, token.end + 1)
             raise UserError(f"nothing {side} this comma", hint=hint, span=place)
+
+
+def _check_aliases(tokens: list[Token], source: Source) -> None:
+    """The parser lets `FROM s AS` pass, and takes the name for what was meant."""
+    kinds = [*(token.token_type for token in tokens), TokenType.SEMICOLON]
+    for token, after in zip(tokens, kinds[1:], strict=True):
+        if token.token_type is TokenType.ALIAS and after in _NO_ITEM:
+            place = source.span(token.start, token.end + 1)
+            raise UserError("no name follows this AS", hint="Write a name after it, or remove it.", span=place)
 
 
 def _syntax_error(error: ParseError, source: Source) -> UserError:

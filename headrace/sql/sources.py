@@ -159,6 +159,8 @@ def _alias(node: exp.Expr, env: Env) -> str:
         return ""
     if alias.args.get("columns"):
         raise env.source.refusal(alias, "column names in a FROM alias are not supported")
+    if not alias.name:
+        raise env.source.error(node, "the name after AS is empty", "Write a name after AS, or remove it.")
     return str(alias.name)
 
 

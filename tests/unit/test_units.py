@@ -121,3 +121,10 @@ def test_an_instant_reads_back_as_it_was_written(moment: datetime) -> None:
 def test_counts_of_one_and_of_more(number: int, text: str) -> None:
     assert counted(number, "query", "queries") == text
     assert counted(1_001, "row") == "1,001 rows"
+
+
+@pytest.mark.parametrize("text", ["99999999999 weeks", "200000 weeks", "-400000 days"])
+def test_a_duration_has_an_end(text: str) -> None:
+    with pytest.raises(ValueError, match="longer than 365,000 days"):
+        parse_duration(text)
+    assert parse_duration("365000 days") == 365_000 * 86_400 * SECOND

@@ -62,6 +62,16 @@ def test_check_counts_queries(tmp_path: Path, capsys: Capture, more: int, told: 
     assert (done.code, done.out.endswith(f" {told}\n")) == (0, True)
 
 
+def test_check_refuses_a_csv_sink_of_one_column(tmp_path: Path, capsys: Capture) -> None:
+    """Spark writes no line for a row of one NULL."""
+    text = PROJECT.replace("SELECT ts, v FROM s", "SELECT v FROM s").replace("sink: console", "sink: csv")
+    done = call(capsys, "check", make_project(tmp_path / "p", text))
+    assert done.code == 2 and "headrace.yaml:20:17: a csv sink cannot keep one column" in done.err
+    assert "hint: Select a second column" in done.err
+    two = text.replace("SELECT v FROM s", "SELECT k, v FROM s")
+    assert call(capsys, "check", make_project(tmp_path / "two", two)).code == 0
+
+
 def test_check_names_place_and_fix(tmp_path: Path, capsys: Capture) -> None:
     folder = make_project(tmp_path / "p", PROJECT.replace("FROM s WHERE", "FROM ss WHERE"))
     done = call(capsys, "check", folder)

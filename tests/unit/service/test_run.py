@@ -10,20 +10,17 @@ from pathlib import Path
 import pytest
 
 from headrace.catalog.model import Format, Project, SinkKind
-from headrace.errors import EngineError, NotSupported, UserError
-from headrace.plan import logical as lp
-from headrace.plan.expr import ColumnRef
+from headrace.errors import EngineError, UserError
 from headrace.plan.placed import Job
-from headrace.plan.types import DataType
 from headrace.runtime.executor import JobContext, Progress
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service.fleet import Fleet, Start, units_of
 from headrace.service.folders import MARKER
 from headrace.service.layout import job_folder
-from headrace.service.refusals import refuse_endless, refuse_results
+from headrace.service.refusals import refuse_endless
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
-from tests.unit.service.sample import Clock, counted, only_jobs, placed, project, scan, sink
+from tests.unit.service.sample import Clock, only_jobs, placed, project, scan, sink
 
 
 @pytest.fixture
@@ -298,15 +295,6 @@ def test_results_without_their_checkpoint_need_fresh(tmp_path: Path, store: Stor
     with pytest.raises(UserError, match="what that run kept is gone"):
         _runner(tmp_path, store, FakeExecutor(), DRAIN).run()
     assert _runner(tmp_path, store, FakeExecutor(), Options(drain=True, fresh=True)).run().exit_code == 0
-
-
-def test_one_column_does_not_fit_a_csv_file(tmp_path: Path) -> None:
-    """Spark writes no line for a row of one NULL."""
-    found = project(tmp_path, ("a",), a=sink(SinkKind.CSV))
-    rows = lp.Project(scan(), (("v", ColumnRef("v", DataType.DOUBLE)),))
-    with pytest.raises(NotSupported, match="one column"):
-        refuse_results(found, {"a": rows})
-    refuse_results(found, {"a": counted()})
 
 
 class LosesCount(FakeExecutor):
