@@ -338,3 +338,21 @@ def test_rows_that_were_read_never_become_fewer(tmp_path: Path, store: Store) ->
     anew = Fleet(FakeExecutor(), store, Clock(), Start(drain=True))
     anew.start(found, unit)
     assert anew.seen["a"].rows_read == 0
+
+
+class TellsLess(FakeExecutor):
+    """As Spark after kill -9: of the batches before it, some were told to nobody."""
+
+    def progress(self, job_id: str) -> Progress:
+        seen = super().progress(job_id)
+        return replace(seen, input_rows=min(seen.input_rows, 120))
+
+
+def test_a_drained_job_has_read_all_of_its_input(tmp_path: Path, store: Store) -> None:
+    snapshots: list[Snapshot] = []
+    outcome = _runner(tmp_path, store, TellsLess(), DRAIN, snapshots, names=("a",)).run()
+    seen = [s.jobs[0].progress for s in snapshots]
+    assert max(p.rows_read for p in seen if p and p.state != "finished") == 120, "no more than was told"
+    last = outcome.last.jobs[0].progress
+    assert last is not None and (last.rows_read, last.input_total) == (300, 300)
+    assert store.all()[0].input_rows == 300
