@@ -64,7 +64,9 @@ def check_rows(table: Table) -> Iterator[Problem]:
         place = ("tables", table.name, "rows", number)
         if len(row) != width:
             columns = ", ".join(table.columns)
-            message = f"row {number + 1} has {counted(len(row), 'value')}, the table has {counted(width, 'column')}"
+            message = (
+                f"row {number + 1} has {counted(len(row), 'value')}, the table has {counted(width, 'column')}"
+            )
             yield Problem(place, message, f"The columns in order: {columns}.")
             continue
         for position, (value, (name, kind)) in enumerate(zip(row, table.columns.items(), strict=True)):
@@ -73,7 +75,8 @@ def check_rows(table: Table) -> Iterator[Problem]:
                 message = (
                     f'row {number + 1}: column "{name}" ({kind}) must be {wanted}, not {described(value)}'
                 )
-                yield Problem((*place, position), message)
+                hint = f"Write {wanted}, or null; or declare the column with another type."
+                yield Problem((*place, position), message, hint)
 
 
 def check_table(table: Table) -> Iterator[Problem]:

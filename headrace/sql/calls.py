@@ -142,7 +142,8 @@ def _round(b: ScalarBinder, node: exp.Expr) -> Expr:
         return b.call("round", [b.bind(a) for a in args], node)
     digits = literals.whole_number(args[1])
     if digits is None or digits > 12 or len(args) > 2:
-        raise b.source.error(args[1], "the digits of round must be a whole number from 0 to 12")
+        message = "the digits of round must be a whole number from 0 to 12"
+        raise b.source.error(args[1], message, "Write the number itself: round(x, 2).")
     return b.call("round", [b.bind(args[0]), Literal(digits, DataType.INT)], node)
 
 

@@ -112,7 +112,8 @@ def _key(node: exp.Expr, frame: Frame, binder: ScalarBinder, outputs: Sequence[O
         return _ordinal(inner, outputs, binder)
     bound = binder.bind(node)
     if bound.type is DataType.INTERVAL:
-        raise binder.source.error(node, "a length of time cannot be a group key")
+        hint = "Add it to a timestamp."
+        raise binder.source.error(node, "a length of time cannot be a group key", hint)
     return bound
 
 

@@ -19,6 +19,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import NotSupported, UserError
+from headrace.plan.types import DataType
 from headrace.sql.extensions import WindowClause, extract_windows
 from headrace.sql.place import Source
 
@@ -36,6 +37,8 @@ _NO_ITEM = frozenset(
     }
 )
 """What no item of a list starts with, and no name is unless it is quoted."""
+_IN_CAST = re.compile(r"\b(?:TRY_)?CAST\s*\((?:[^()]|\([^()]*\))*\bAS\s+$", re.IGNORECASE)
+"""What stands before the type of a cast."""
 _OPENS = frozenset({TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.L_PAREN})
 """What the first item of a list follows."""
 
@@ -130,7 +133,9 @@ def _check_aliases(tokens: list[Token], source: Source) -> None:
     for token, after in zip(tokens, kinds[1:], strict=True):
         if token.token_type is TokenType.ALIAS and after in _NO_ITEM:
             place = source.span(token.start, token.end + 1)
-            raise UserError("no name follows this AS", hint="Write a name after it, or remove it.", span=place)
+            raise UserError(
+                "no name follows this AS", hint="Write a name after it, or remove it.", span=place
+            )
 
 
 def _syntax_error(error: ParseError, source: Source) -> UserError:
@@ -142,6 +147,9 @@ def _syntax_error(error: ParseError, source: Source) -> UserError:
         before = sum(len(text) + 1 for text in source.text.split("\n")[: line - 1])
         start = max(0, before + column - max(1, len(word)))
         span = source.span(start, start + max(1, len(word)))
+        if word and _IN_CAST.search(source.text[:start]):
+            hint = f"The types are {', '.join(t for t in DataType if t is not DataType.INTERVAL)}."
+            return UserError(f'type "{word}" does not exist', hint=hint, span=span)
     description = str(found.get("description", ""))
     if description.startswith("Expecting"):
         wanted = description.removeprefix("Expecting").strip()
