@@ -1,4 +1,4 @@
-"""Durations, instants, sizes and rates: parsed from what people write, kept as integers.
+"""Durations, instants, sizes, rates and counts: parsed from what people write, kept as integers.
 
 Durations and instants are whole microseconds (instants since the epoch, UTC), because that is what
 Spark and DuckDB keep; nothing is rounded on the way.
@@ -29,6 +29,8 @@ _SHORT = {
     "d": "day",
     "w": "week",
 }
+LONGEST_DAYS = 365_000
+"""A thousand years. What is much longer is a slip, and its windows start before the year 1, which no engine knows."""
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,6 +58,8 @@ def parse_duration(text: str) -> int:
         total, rest, seen = total + scaled // 10 ** len(fraction), rest[part.end() :], True
     if not seen:
         raise ValueError("a duration cannot be empty")
+    if abs(total) > LONGEST_DAYS * MICROS["day"]:
+        raise ValueError(f'"{text}" is longer than {LONGEST_DAYS:,} days')
     return total
 
 
@@ -97,3 +101,8 @@ def format_instant(micros: int) -> str:
     """ISO text in UTC without a zone mark; microseconds only where there are any."""
     moment = _EPOCH + timedelta(microseconds=micros)
     return moment.replace(tzinfo=None).isoformat(sep=" ")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 row`, `1,510 rows`; `many` where it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

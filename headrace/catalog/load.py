@@ -47,7 +47,8 @@ def _read_text(file: Path) -> str:
             f"there is no {file}", hint="Run `headrace init` to make a starter project."
         ) from None
     except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+        hint = "Give a project file, or the folder that holds one, which you may read."
+        raise UserError(f"{file} cannot be read: {error.strerror}", hint=hint) from None
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -49,6 +49,13 @@ _WANTED = {
     "model_type": "a mapping (key: value)",
     "tuple_type": "a list",
 }
+_DURATION = "Write a number and a unit, as in 10 seconds; units go from microseconds to weeks."
+_HINTS = {
+    **dict.fromkeys(("watermark", "disorder", "interval", "latency", "trigger"), _DURATION),
+    **dict.fromkeys(("memory", "bandwidth"), "Write a number and a unit, as in 512m or 4g."),
+    "start": 'Write it like "2024-05-01 12:00:00" (UTC).',
+}
+"""How values of these keys are written."""
 _RANGES = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -86,6 +93,9 @@ def missing_key(key: str, trail: Trail) -> Problem:
 
 def wrong_type(wanted: str, value: Data, trail: Trail) -> Problem:
     hint = "Put it in quotes." if wanted == "text" and isinstance(value, (int, float)) else ""
+    if wanted.startswith("a mapping"):
+        where = "" if trail else ", beginning with name: my-project"
+        hint = f"Write keys with their values, one to a line{where}."
     return Problem(trail, f"{shown(trail)} must be {wanted}, not {described(value)}", hint)
 
 
@@ -130,7 +140,7 @@ def _problem(kind: type[BaseModel], body: Data, trail: Trail, error: ErrorDetail
         case "enum" | "literal_error":
             return not_one_of(value, re.findall(r"'([^']*)'", context["expected"]), place)
         case "value_error":
-            return Problem(place, f"{shown(place)}: {context['error']}")
+            return Problem(place, f"{shown(place)}: {context['error']}", _HINTS.get(str(place[-1]), ""))
         case "string_pattern_mismatch":
             return bad_name(str(value), place)
         case "string_too_long" | "string_too_short":
@@ -151,7 +161,12 @@ def bad_name(name: str, trail: Trail, *, at_key: bool = False) -> Problem:
 def _out_of_range(value: Data, trail: Trail, context: dict[str, Any], key: str, words: str) -> Problem:
     limit = context[key]
     number = int(limit) if float(limit).is_integer() else limit
-    return Problem(trail, f"{shown(trail)} must be {words} {number}, not {described(value)}")
+    hint = (
+        _HINTS.get(str(trail[-1]), "")
+        if isinstance(value, str)
+        else f"Write a number that is {words} {number}."
+    )
+    return Problem(trail, f"{shown(trail)} must be {words} {number}, not {described(value)}", hint)
 
 
 def _resolve(body: Data, loc: tuple[int | str, ...]) -> tuple[Trail, Data]:

@@ -12,7 +12,7 @@ from headrace.catalog.model import Table
 from headrace.catalog.problems import Problem, shown
 from headrace.catalog.translate import described
 from headrace.plan.types import INTEGERS, DataType
-from headrace.units import parse_instant
+from headrace.units import counted, parse_instant
 
 Value = str | int | float | bool | None
 BITS = {DataType.INT: 32, DataType.BIGINT: 64}
@@ -64,7 +64,9 @@ def check_rows(table: Table) -> Iterator[Problem]:
         place = ("tables", table.name, "rows", number)
         if len(row) != width:
             columns = ", ".join(table.columns)
-            message = f"row {number + 1} has {_values(len(row))}, the table has {width} columns"
+            message = (
+                f"row {number + 1} has {counted(len(row), 'value')}, the table has {counted(width, 'column')}"
+            )
             yield Problem(place, message, f"The columns in order: {columns}.")
             continue
         for position, (value, (name, kind)) in enumerate(zip(row, table.columns.items(), strict=True)):
@@ -73,7 +75,8 @@ def check_rows(table: Table) -> Iterator[Problem]:
                 message = (
                     f'row {number + 1}: column "{name}" ({kind}) must be {wanted}, not {described(value)}'
                 )
-                yield Problem((*place, position), message)
+                hint = f"Write {wanted}, or null; or declare the column with another type."
+                yield Problem((*place, position), message, hint)
 
 
 def check_table(table: Table) -> Iterator[Problem]:
@@ -86,7 +89,3 @@ def check_table(table: Table) -> Iterator[Problem]:
         hint = 'Add "rows:" with a list of rows, or "source:" with a file.'
         yield Problem(place, f'{shown(place)} has neither "source" nor "rows"', hint, at_key=True)
     yield from check_rows(table)
-
-
-def _values(count: int) -> str:
-    return f"{count} value" if count == 1 else f"{count} values"

@@ -75,9 +75,10 @@ def _read_sql(file: str) -> str:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+        hint = "Give the file that holds the SQL of the query, or - for standard input."
+        raise UserError(f"{file} cannot be read: {error.strerror}", hint=hint) from None
     except UnicodeDecodeError:
-        raise UserError(f"{file} is not UTF-8 text") from None
+        raise UserError(f"{file} is not UTF-8 text", hint="Save it as UTF-8.") from None
     if not text.strip():
         where = "standard input" if file == "-" else file
         raise UserError(f"{where} is empty", hint="The SQL of the query is expected there.")

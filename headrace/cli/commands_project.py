@@ -38,6 +38,7 @@ from headrace.service.predict import lines as prediction_lines
 from headrace.service.project import create_project, open_project
 from headrace.service.queries import QueryData, dropped_queries, list_queries
 from headrace.service.utilisation import foreseen
+from headrace.units import counted
 
 
 def init(
@@ -94,8 +95,8 @@ def check(project: ProjectPath = HERE, json: AsJson = False) -> int:
     if json:
         print_json({"project": found.name, "ok": True, **counts})
         return 0
-    parts = ", ".join(f"{number} {name if number != 1 else name[:-1]}" for name, number in counts.items())
-    parts = parts.replace("1 querie", "1 query")
+    nouns = (("stream", "streams"), ("table", "tables"), ("site", "sites"), ("query", "queries"))
+    parts = ", ".join(counted(counts[many], one, many) for one, many in nouns)
     out().print(Text("ok ", style="green") + Text(f"{found.name}: {parts}", style="default"))
     return 0
 
@@ -167,7 +168,7 @@ def _print_sharing(data: SharingData, *, brief: bool) -> None:
 def _sharing_head(data: SharingData) -> str:
     woven = [tree for tree in data["trees"] if not tree["alone"]]
     number = sum(len(tree["queries"]) for tree in woven)
-    together = f"{number} queries in {len(woven)} {'tree' if len(woven) == 1 else 'trees'}, "
+    together = f"{counted(number, 'query', 'queries')} in {counted(len(woven), 'tree')}, "
     return (
         f"sharing: {together if woven else ''}"
         f"{len(data['trees']) - len(woven)} with a tree of their own, {len(data['unshared'])} in none; "

@@ -16,6 +16,7 @@ from headrace.service.compared import comparison_lines
 from headrace.service.project import edits_of, open_project
 from headrace.service.run import Options, Outcome
 from headrace.service.view import job_rows, run_data
+from headrace.units import counted
 
 if TYPE_CHECKING:
     from headrace.service.results import Verdict
@@ -106,11 +107,11 @@ def _print_verdict(verdict: Verdict, *, as_json: bool) -> int:
         print_json(verdict)
     elif verdict.equal:
         since = f", windows from {verdict.valid_from} on" if verdict.valid_from else ""
-        out().print(f"{verdict.query}: equal to the reference, {verdict.published:,} rows{since}")
+        out().print(f"{verdict.query}: equal to the reference, {counted(verdict.published, 'row')}{since}")
     else:
         out().print(
             f"{verdict.query}: differs from the reference "
-            f"({verdict.published:,} rows published, {verdict.expected:,} expected)\n{verdict.difference}"
+            f"({counted(verdict.published, 'row')} published, {verdict.expected:,} expected)\n{verdict.difference}"
         )
     return 0 if verdict.equal else 1
 
@@ -122,5 +123,5 @@ def _print_rows(rows: Rows, *, as_json: bool) -> int:
         return 0
     console = out()
     console.print(table(rows.columns, [[cell(value) for value in row] for row in rows.rows]))
-    console.print(f"{len(rows.rows):,} of {rows.total:,} rows")
+    console.print(f"{len(rows.rows):,} of {counted(rows.total, 'row')}")
     return 0

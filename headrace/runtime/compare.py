@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from headrace.plan import logical as lp
 from headrace.plan.expr import columns_of
+from headrace.units import counted
 
 Row = tuple[object, ...]
 _SHOWN = 5
@@ -46,10 +47,10 @@ class Difference:
     def text(self) -> str:
         """The difference for people: counts, and the first few rows of each side."""
         if not self:
-            return f"the same {self.expected_rows} rows"
+            return f"the same {counted(self.expected_rows, 'row')}"
         if self.schema:
             return self.schema
-        lines = [f"expected {self.expected_rows} rows, got {self.got_rows}"]
+        lines = [f"expected {counted(self.expected_rows, 'row')}, got {self.got_rows}"]
         lines += [f"columns: {', '.join(self.columns)}"]
         return "\n".join(lines + _few("missing", self.missing) + _few("extra", self.extra))
 

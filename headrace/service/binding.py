@@ -15,6 +15,7 @@ from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job
 from headrace.rewrite.driver import rewrite
 from headrace.sql.bind import bind_query
+from headrace.units import counted
 
 T = TypeVar("T")
 
@@ -49,6 +50,7 @@ def _first(errors: list[tuple[str, UserError]]) -> UserError:
     notes = [f'in query "{name}"', first.detail]
     if len(errors) > 1:
         others = ", ".join(other for other, _ in errors[1:6]) + (", ..." if len(errors) > 6 else "")
-        notes.append(f"{len(errors) - 1} more queries are wrong: {others}")
+        more = counted(len(errors) - 1, "more query is", "more queries are")
+        notes.append(f"{more} wrong: {others}")
     detail = "\n".join(note for note in notes if note)
     return type(first)(first.message, detail=detail, hint=first.hint, span=first.span)

@@ -8,7 +8,7 @@ from headrace.catalog.model import Project
 from headrace.planners.distribution.usage import SiteUsage, passed
 from headrace.service.distributing import Assigned, Distribution
 from headrace.service.network_picture import Table
-from headrace.units import format_size
+from headrace.units import counted, format_size
 
 _QUERIES = 3
 """So many queries of a tree are named."""
@@ -100,8 +100,9 @@ def head_line(data: DistributionData) -> str:
     regions = len({one["region"] for one in data["sites"]})
     tiers = f" in {regions} regions" if regions > 1 else ""
     return (
-        f"distribution by {data['pattern']}: {len(data['jobs'])} jobs on {len(data['sites'])} sites{tiers}, "
-        f"{data['connections']} connections, highest load {data['highest_load']:.0%}"
+        f"distribution by {data['pattern']}: {counted(len(data['jobs']), 'job')} "
+        f"on {counted(len(data['sites']), 'site')}{tiers}, {counted(data['connections'], 'connection')}, "
+        f"highest load {data['highest_load']:.0%}"
     )
 
 

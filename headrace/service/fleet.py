@@ -210,8 +210,11 @@ class Fleet:
 
     def _counted(self, unit_id: str, progress: Progress) -> Progress:
         """With the rows of earlier starts, so that what is shown never goes back, and a job that goes on is
-        as far as it is; also where an engine that is gone tells nothing any more."""
+        as far as it is; also where an engine that is gone tells nothing any more. Nobody was told of the last
+        batches of a run that was killed: where the whole input is read, its size is the number."""
         read = max(self._read.get(unit_id, 0), self._before.get(unit_id, 0) + progress.input_rows)
+        if progress.state is JobState.FINISHED:
+            read = max(read, progress.input_total or 0)
         self._read[unit_id] = read
         return replace(progress, input_before=read - progress.input_rows)
 

@@ -1,11 +1,11 @@
-"""What is refused before anything is written: foreign folders, sinks that lose rows, endless drains."""
+"""What is refused before anything is written: foreign folders, endless drains."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.catalog.model import Project, RateSource, SinkKind
-from headrace.errors import NotSupported, UserError
+from headrace.catalog.model import Project, RateSource
+from headrace.errors import UserError
 from headrace.plan.logical import LogicalPlan, streams_of
 from headrace.plan.placed import PlacedPlan
 from headrace.service.federated_records import live
@@ -25,19 +25,13 @@ def plans_of(placed: PlacedPlan) -> dict[str, LogicalPlan]:
 
 def refuse_results(project: Project, plans: Plans) -> None:
     """Raises UserError for a results folder that holds what Headrace did not put there, or another query's
-    results, and for a sink that would not keep all rows."""
-    for name, plan in plans.items():
+    results."""
+    for name in plans:
         query = project.queries[name]
         if writes_files(query):
             context = query_context(project, name, query.site)
             check_results(context.results)
             check_owner(context)
-        if query.sink.kind is SinkKind.CSV and len(plan.schema.names) == 1:
-            raise NotSupported(
-                f'query "{name}" gives one column, which a csv sink cannot keep: a line with nothing '
-                "but NULL is not written",
-                hint="Select a second column, such as the window's end, or choose a json or parquet sink.",
-            )
 
 
 def refuse_endless(project: Project, plans: Plans) -> None:

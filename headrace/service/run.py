@@ -3,7 +3,7 @@
 Without `drain` all of them run until `request_stop`. With it, at most `planner.parallel` run at once, the
 next one starting as one ends, and changes are taken at the beginning only: a tree that closes its streams
 has nothing left for a new member. A job or tree that fails ends alone; the others go on, and the outcome
-names its queries.
+names its queries. Where only the engine was at fault, for a moment, it is started again a few times first.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.runtime.executor import Executor, JobState, Progress
 from headrace.runtime.sites import Ways
+from headrace.runtime.spark.passing import hinted
 from headrace.service.compared import SiteComparison
 from headrace.service.deployment import Planner
 from headrace.service.feeding import Feeding
@@ -29,7 +30,7 @@ from headrace.service.layout import FILE_SINKS
 from headrace.service.moments import Clock
 from headrace.service.moving_run import Moving
 from headrace.service.rechoosing import Rules
-from headrace.service.restarting import Restarting
+from headrace.service.restarting import RUN, SERVE, Restarting
 from headrace.service.sitekeeping import Sitekeeping
 from headrace.service.spread_records import Spread
 from headrace.service.switching import Switching
@@ -174,7 +175,7 @@ class Runner:
         keeping = self._sitekeeping(fleet, ways)
         if keeping is not None:
             taking.lost, taking.held = keeping.lost, keeping.moving.held
-        restarting = Restarting(fleet, taking.start, self._hooks.seconds, self._note)
+        restarting = self._restarting(fleet, taking)
         if ways is not None:
             restarting.clear = ways.clear
         try:
@@ -189,9 +190,16 @@ class Runner:
             executor.close()
         last = self._show()
         failed = [(q, p.error) for q, p in fleet.seen.items() if p.state is JobState.FAILED]
-        failures = (*failed, *feeding.failures())
+        failures = tuple((name, hinted(error)) for name, error in (*failed, *feeding.failures()))
         drained, refused = self._options.drain, len(fleet.refused & {name for name, _ in failures})
         return Outcome(last, failures, interrupted, drained, refused, tuple(self._notes))
+
+    def _restarting(self, fleet: Fleet, taking: Taking) -> Restarting:
+        """In a run that ends, a job that is started again waits for its turn: there may be too many already."""
+        serve, seconds = self._options.serve, self._hooks.seconds
+        if serve:
+            return Restarting(fleet, taking.start, seconds, self._note, rule=SERVE)
+        return Restarting(fleet, fleet.enlist, seconds, self._note, rule=RUN)
 
     def _sitekeeping(self, fleet: Fleet, ways: Ways | None) -> Sitekeeping | None:
         moves, hooks = self._hooks.moves, self._hooks
@@ -213,8 +221,11 @@ class Runner:
         serve = self._options.serve
 
         def going() -> bool:
-            busy = serve or fleet.unfinished() or switching.busy or (keeping is not None and keeping.busy)
-            return busy and not self._stop
+            busy = serve or fleet.unfinished() or switching.busy or restarting.busy
+            return (busy or (keeping is not None and keeping.busy)) and not self._stop
+
+        def own_fault(unit: str) -> bool:
+            return keeping is None or keeping.is_own_fault(unit)
 
         while going():
             self._start_some(fleet, taking, feeding)
@@ -229,9 +240,8 @@ class Runner:
                 keeping.look(asked=not (self._options.drain or taking.busy))
             if self._options.drain:
                 self._refuse_moves("the run that is on drains its input and moves nothing")
-            feeding.look(lambda unit: not serve and (keeping is None or keeping.is_own_fault(unit)))
-            if serve:
-                restarting.look(lambda unit: keeping is None or keeping.is_own_fault(unit))
+            feeding.look(lambda unit: own_fault(unit) and not (serve or restarting.may_again(unit)))
+            restarting.look(own_fault)
             self._hooks.each_round(self._keeper.project, fleet)
             self._show()
             if going():

@@ -10,6 +10,7 @@ from headrace.plan.logical import streams_of
 from headrace.plan.placed import PlacedPlan, TreeJob
 from headrace.service.cutting import spread, staying
 from headrace.service.placing_part import SPLIT
+from headrace.units import counted
 
 
 class SpreadJobData(TypedDict):
@@ -78,7 +79,8 @@ def spread_lines(data: SpreadData) -> list[str]:
     if not makers:
         lines = ["spread: nothing travels between sites"]
     else:
-        lines = [f"spread: {len(data['jobs'])} jobs on {len(sites)} sites, {len(makers)} channels"]
+        jobs, places = counted(len(data["jobs"]), "job"), counted(len(sites), "site")
+        lines = [f"spread: {jobs} on {places}, {counted(len(makers), 'channel')}"]
     lines += [f"  {_line(job)}" for job in data["jobs"]]
     return lines + [f"  {query} is not spread: {reason}" for query, reason in data["whole"].items()]
 

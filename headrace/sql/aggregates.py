@@ -18,6 +18,7 @@ from headrace.plan.expr import AggregateCall, Call, Case, Cast, ColumnRef, Expr,
 from headrace.plan.functions import AGGREGATES
 from headrace.plan.logical import WINDOW_END, WINDOW_START
 from headrace.plan.types import DataType
+from headrace.sql.hints import mismatch_hint
 from headrace.sql.literals import is_text, whole_number
 from headrace.sql.names import AGGREGATE_NAMES
 from headrace.sql.place import Source
@@ -90,7 +91,7 @@ def aggregate_call(node: exp.Expr, rows: ScalarBinder) -> AggregateCall:
     if AGGREGATES[function].rule(types) is None:
         got = ", ".join(types) or "nothing"
         message = f"{call.this} takes {AGGREGATES[function].takes}; it got {got}"
-        raise rows.source.error(call, message)
+        raise rows.source.error(call, message, mismatch_hint(function, types))
     return AggregateCall(function, arg)
 
 
@@ -102,7 +103,7 @@ def _argument(call: exp.Anonymous, function: str, rows: ScalarBinder) -> Expr | 
         raise rows.source.refusal(call, f"{call.this}(DISTINCT ...) is not supported", hint)
     if len(args) != 1:
         message = f"{call.this} takes {AGGREGATES[function].takes}; it got {len(args) or 'no'} arguments"
-        raise rows.source.error(call, message, "Write count(*)." if function == "count" else "")
+        raise rows.source.error(call, message, f"Write {function}({'*' if function == 'count' else 'x'}).")
     if isinstance(args[0], exp.Star):
         if function != "count":
             raise rows.source.error(call, f"{call.this}(*) has no meaning", "Only count takes *.")

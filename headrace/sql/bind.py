@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.catalog.model import Query, Stream, Table
+from headrace.catalog.model import Query, SinkKind, Stream, Table
 from headrace.errors import NotSupported
 from headrace.plan.logical import LogicalPlan
 from headrace.sql.parse import parse
@@ -19,8 +19,13 @@ def bind_query(query: Query, streams: Mapping[str, Stream], tables: Mapping[str,
     try:
         parsed = parse(source)
         env = Env(source, parsed.windows, streams, tables, bind_inner, {})
-        return bind_top(parsed.select, env)
+        plan = bind_top(parsed.select, env)
     except RecursionError:
         hint = "Split it: WITH part AS (SELECT ...) SELECT ... FROM part."
         place = source.span(0, len(query.sql))
         raise NotSupported("the query is nested too deeply", hint=hint, span=place) from None
+    if query.sink.kind is SinkKind.CSV and len(plan.schema.names) == 1:
+        message = "a csv sink cannot keep one column: a line with nothing but NULL is not written"
+        hint = "Select a second column, such as the window's end, or choose a json or parquet sink."
+        raise source.refusal(parsed.select.expressions[0], message, hint)
+    return plan

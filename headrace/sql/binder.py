@@ -15,6 +15,7 @@ from headrace.plan.expr import Call, Cast, ColumnRef, Expr, Literal
 from headrace.plan.functions import SCALARS, unify
 from headrace.plan.types import DataType
 from headrace.sql import literals
+from headrace.sql.hints import mismatch_hint
 from headrace.sql.place import Source
 from headrace.sql.scope import Scope
 
@@ -49,7 +50,7 @@ class ScalarBinder:
         for part, value in node.args.items():
             if value and part not in parts:
                 name = f"{node.key.upper()} ... {part.strip('_').upper()}"
-                raise self.source.refusal(node, f"{name} is not supported")
+                raise self.source.refusal(node, f"{name} is not supported", "Write it without.")
 
     def boolean(self, node: exp.Expr, what: str) -> Expr:
         """A condition."""
@@ -90,7 +91,8 @@ class ScalarBinder:
         if known.rule(tuple(a.type for a in args)) is not None:
             return Call(function, tuple(args))
         got = ", ".join(a.type for a in args) or "nothing"
-        raise self.source.error(node, f"{said or function} takes {known.takes}; it got {got}")
+        hint = mismatch_hint(function, [a.type for a in args])
+        raise self.source.error(node, f"{said or function} takes {known.takes}; it got {got}", hint)
 
 
 Binding = Callable[[ScalarBinder, exp.Expr], Expr]
@@ -113,15 +115,15 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str]] = {
     exp.RegexpLike: ("RLIKE", "Use LIKE."),
     exp.NullSafeEQ: ("<=>", "Write a = b OR (a IS NULL AND b IS NULL)."),
     exp.NullSafeNEQ: ("IS DISTINCT FROM", "Write a <> b, and say what NULL means."),
-    exp.Escape: ("LIKE ... ESCAPE", ""),
+    exp.Escape: ("LIKE ... ESCAPE", "LIKE has no escape character: use =, or substring(s, 1, 3) = 'a_b'."),
     exp.IntDiv: ("DIV", "Write CAST(a / b AS bigint), which is exact up to 2^53, or (a - a % b) / b."),
     exp.Bracket: ("access to an array or map, x[i],", "A column holds one value."),
     exp.Dot: ("access to a field, f(x).y,", "The ends of a window are window.start and window.end."),
     exp.Exists: ("EXISTS (subquery)", "Join with the subquery instead."),
     exp.Tuple: ("a row value (a, b)", "Compare the columns one by one."),
-    exp.IgnoreNulls: ("IGNORE NULLS", ""),
-    exp.RespectNulls: ("RESPECT NULLS", ""),
-    exp.WithinGroup: ("WITHIN GROUP", ""),
+    exp.IgnoreNulls: ("IGNORE NULLS", "Remove it: aggregates skip NULLs."),
+    exp.RespectNulls: ("RESPECT NULLS", "Remove it: aggregates skip NULLs."),
+    exp.WithinGroup: ("WITHIN GROUP", "For the middle value there is median(x)."),
     exp.AtTimeZone: ("AT TIME ZONE", "Times are UTC."),
     exp.Concat: ("a text made of two literals", "Join them with ||."),
 }

@@ -16,6 +16,8 @@ from headrace.sql.binder import ScalarBinder, binds
 from headrace.sql.names import AGGREGATE_NAMES, ALL_NAMES, REFUSED, SAME_TYPE, SCALAR_NAMES
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
+_OF_DAYS = frozenset({"year", "month", "day"})
+"""Parts that a date has too."""
 _TYPES: dict[exp.DType, DataType] = {
     exp.DType.BOOLEAN: DataType.BOOLEAN,
     exp.DType.INT: DataType.INT,
@@ -80,7 +82,7 @@ def _extract(b: ScalarBinder, node: exp.Expr) -> Expr:
         raise b.source.refusal(
             node, f"EXTRACT({part.upper()} ...) is not supported", f"Parts: {', '.join(_PARTS)}."
         )
-    return b.call(part, [b.bind(node.expression)], node)
+    return b.call(part, _instants(part, [b.bind(node.expression)]), node)
 
 
 @binds(exp.Anonymous)
@@ -102,7 +104,14 @@ def _function(b: ScalarBinder, node: exp.Expr) -> Expr:
     if function == "round":
         return _round(b, node)
     args = b.together(node.expressions) if function in SAME_TYPE and node.expressions else _args(b, node)
-    return b.call(function, args, node, written)
+    return b.call(function, _instants(function, args), node, written)
+
+
+def _instants(function: str, args: list[Expr]) -> list[Expr]:
+    """A date as its first instant, where its part is asked for."""
+    if function not in _OF_DAYS:
+        return args
+    return [Cast(a, DataType.TIMESTAMP) if a.type is DataType.DATE else a for a in args]
 
 
 def _args(b: ScalarBinder, node: exp.Expr) -> list[Expr]:
@@ -133,7 +142,8 @@ def _round(b: ScalarBinder, node: exp.Expr) -> Expr:
         return b.call("round", [b.bind(a) for a in args], node)
     digits = literals.whole_number(args[1])
     if digits is None or digits > 12 or len(args) > 2:
-        raise b.source.error(args[1], "the digits of round must be a whole number from 0 to 12")
+        message = "the digits of round must be a whole number from 0 to 12"
+        raise b.source.error(args[1], message, "Write the number itself: round(x, 2).")
     return b.call("round", [b.bind(args[0]), Literal(digits, DataType.INT)], node)
 
 

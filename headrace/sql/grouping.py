@@ -21,6 +21,7 @@ from headrace.sql.joins import filtered
 from headrace.sql.outputs import Output, aliases_of, bind_outputs
 from headrace.sql.scalars import ScalarBinder
 from headrace.sql.scope import WINDOW_FORMS, window_name
+from headrace.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def _key(node: exp.Expr, frame: Frame, binder: ScalarBinder, outputs: Sequence[O
         return _ordinal(inner, outputs, binder)
     bound = binder.bind(node)
     if bound.type is DataType.INTERVAL:
-        raise binder.source.error(node, "a length of time cannot be a group key")
+        hint = "Add it to a timestamp."
+        raise binder.source.error(node, "a length of time cannot be a group key", hint)
     return bound
 
 
@@ -119,7 +121,7 @@ def _ordinal(node: exp.Expr, outputs: Sequence[Output], binder: ScalarBinder) ->
     text = node.sql()
     position = int(text) if text.isdigit() else 0
     if not 1 <= position <= len(outputs):
-        message = f"GROUP BY {text}: the select list has {len(outputs)} columns"
+        message = f"GROUP BY {text}: the select list has {counted(len(outputs), 'column')}"
         raise binder.source.error(node, message, f"Use a number from 1 to {len(outputs)}.")
     chosen = outputs[position - 1]
     item = chosen.node.this if isinstance(chosen.node, exp.Alias) else chosen.node

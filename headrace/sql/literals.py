@@ -28,9 +28,10 @@ def number(node: exp.Literal, source: Source) -> Literal:
     try:
         value = float(text)
     except ValueError:
-        raise source.error(node, f'"{text}" is not a number') from None
+        hint = "Write it as 12, 1.5 or 1.5e3."
+        raise source.error(node, f'"{text}" is not a number', hint) from None
     if math.isinf(value):
-        raise source.error(node, f"{text} does not fit a double")
+        raise source.error(node, f"{text} does not fit a double", "A double goes up to 1.797e308.")
     return Literal(value, DataType.DOUBLE)
 
 
@@ -55,7 +56,8 @@ def day(text: str, node: exp.Expr, source: Source) -> Literal:
     try:
         found = date.fromisoformat(text.strip())
     except ValueError:
-        raise source.error(node, f'"{text}" is not a day like "2024-05-01"') from None
+        hint = "Write it as '2024-05-01'."
+        raise source.error(node, f'"{text}" is not a day like "2024-05-01"', hint) from None
     return Literal((found - date(1970, 1, 1)).days, DataType.DATE)
 
 

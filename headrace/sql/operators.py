@@ -16,6 +16,7 @@ from headrace.plan.functions import unify
 from headrace.plan.types import DataType
 from headrace.sql import literals
 from headrace.sql.binder import ScalarBinder, binds
+from headrace.sql.hints import mismatch_hint
 from headrace.sql.names import CLOCKS, REFUSED
 from headrace.sql.place import offset_of
 from headrace.sql.scope import window_name
@@ -208,7 +209,8 @@ def _is(b: ScalarBinder, node: exp.Expr) -> Expr:
     if isinstance(node.expression, exp.Null):
         return b.call("is_null", [_may_be_null(b, node.this)], node)
     if not isinstance(node.expression, exp.Boolean):
-        raise b.source.refusal(node, f"IS {node.expression.sql().upper()} is not supported")
+        hint = "IS takes NULL, TRUE or FALSE; compare other values with =."
+        raise b.source.refusal(node, f"IS {node.expression.sql().upper()} is not supported", hint)
     value = b.boolean(node.this, "the left side of IS")
     value = value if node.expression.this else Call("not", (value,))
     return Call("coalesce", (value, _FALSE))
@@ -256,6 +258,7 @@ def _branches(
     bound = b.together(values if otherwise is None else [*values, otherwise])
     if unify(tuple(v.type for v in bound)) is None:
         got = ", ".join(dict.fromkeys(v.type for v in bound))
-        raise b.source.error(node, f"the branches of CASE must have one type; they are {got}")
+        hint = mismatch_hint("case", [v.type for v in bound])
+        raise b.source.error(node, f"the branches of CASE must have one type; they are {got}", hint)
     pairs = tuple(zip(conditions, bound, strict=False))
     return Case(pairs, bound[len(pairs)] if otherwise is not None else None)

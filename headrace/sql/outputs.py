@@ -38,6 +38,8 @@ def bind_outputs(select: exp.Select, binder: ScalarBinder) -> list[Output]:
 
 def _item(node: exp.Expr, binder: ScalarBinder, position: int) -> list[Output]:
     alias = str(node.alias) if isinstance(node, exp.Alias) else ""
+    if isinstance(node, exp.Alias) and not alias:
+        raise binder.source.error(node, "the name after AS is empty", "Write a name after AS, or remove it.")
     value = node.this if isinstance(node, exp.Alias) else node
     if isinstance(value, exp.Star) or (isinstance(value, exp.Column) and isinstance(value.this, exp.Star)):
         table = value.table if isinstance(value, exp.Column) else ""

@@ -19,6 +19,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headrace.errors import NotSupported, UserError
+from headrace.plan.types import DataType
 from headrace.sql.extensions import WindowClause, extract_windows
 from headrace.sql.place import Source
 
@@ -35,7 +36,9 @@ _NO_ITEM = frozenset(
         TokenType.SEMICOLON,
     }
 )
-"""What no item of a list starts with."""
+"""What no item of a list starts with, and no name is unless it is quoted."""
+_IN_CAST = re.compile(r"\b(?:TRY_)?CAST\s*\((?:[^()]|\([^()]*\))*\bAS\s+$", re.IGNORECASE)
+"""What stands before the type of a cast."""
 _OPENS = frozenset({TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.L_PAREN})
 """What the first item of a list follows."""
 
@@ -59,6 +62,7 @@ def parse(source: Source) -> Parsed:
     _check_start(tokens, source)
     extracted = extract_windows(tokens, source)
     _check_commas(extracted.tokens, source)
+    _check_aliases(extracted.tokens, source)
     try:
         found = _Parser(dialect=Spark).parse(extracted.tokens, source.text)
     except ParseError as error:
@@ -123,6 +127,17 @@ def _check_commas(tokens: list[Token], source: Source) -> None:
             raise UserError(f"nothing {side} this comma", hint=hint, span=place)
 
 
+def _check_aliases(tokens: list[Token], source: Source) -> None:
+    """The parser lets `FROM s AS` pass, and takes the name for what was meant."""
+    kinds = [*(token.token_type for token in tokens), TokenType.SEMICOLON]
+    for token, after in zip(tokens, kinds[1:], strict=True):
+        if token.token_type is TokenType.ALIAS and after in _NO_ITEM:
+            place = source.span(token.start, token.end + 1)
+            raise UserError(
+                "no name follows this AS", hint="Write a name after it, or remove it.", span=place
+            )
+
+
 def _syntax_error(error: ParseError, source: Source) -> UserError:
     found = error.errors[0] if error.errors else {}
     line, column = found.get("line"), found.get("col")
@@ -132,6 +147,9 @@ def _syntax_error(error: ParseError, source: Source) -> UserError:
         before = sum(len(text) + 1 for text in source.text.split("\n")[: line - 1])
         start = max(0, before + column - max(1, len(word)))
         span = source.span(start, start + max(1, len(word)))
+        if word and _IN_CAST.search(source.text[:start]):
+            hint = f"The types are {', '.join(t for t in DataType if t is not DataType.INTERVAL)}."
+            return UserError(f'type "{word}" does not exist', hint=hint, span=span)
     description = str(found.get("description", ""))
     if description.startswith("Expecting"):
         wanted = description.removeprefix("Expecting").strip()

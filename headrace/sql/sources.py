@@ -129,14 +129,15 @@ def _check_parts(node: exp.Expr, known: set[str], env: Env) -> None:
     for part, value in node.args.items():
         if part not in known and value:
             name = _PART_NAMES.get(part, part.rstrip("_").upper())
-            raise env.source.refusal(node, f"{name} in FROM is not supported")
+            raise env.source.refusal(node, f"{name} in FROM is not supported", "Write FROM without it.")
 
 
 def _item(node: exp.Expr, env: Env) -> FromItem:
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         return _subquery(node, node.this, env)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.SetOperation):
-        raise env.source.refusal(node, f"{node.this.key.upper()} is not supported")
+        hint = "Declare one query for each part."
+        raise env.source.refusal(node, f"{node.this.key.upper()} is not supported", hint)
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         what: dict[type[exp.Expr], str] = {
             exp.Lateral: "LATERAL",
@@ -158,7 +159,10 @@ def _alias(node: exp.Expr, env: Env) -> str:
     if alias is None:
         return ""
     if alias.args.get("columns"):
-        raise env.source.refusal(alias, "column names in a FROM alias are not supported")
+        hint = "Name the columns with AS in the subquery."
+        raise env.source.refusal(alias, "column names in a FROM alias are not supported", hint)
+    if not alias.name:
+        raise env.source.error(node, "the name after AS is empty", "Write a name after AS, or remove it.")
     return str(alias.name)
 
 

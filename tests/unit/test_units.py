@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.units import (
+    counted,
     format_duration,
     format_instant,
     format_size,
@@ -112,3 +113,18 @@ def test_an_instant_reads_back_as_it_was_written(moment: datetime) -> None:
     assert format_instant(micros) == text
     whole = moment.replace(tzinfo=UTC, microsecond=0)
     assert micros == int(whole.timestamp()) * SECOND + moment.microsecond
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 queries"), (1, "1 query"), (11, "11 queries"), (41, "41 queries")]
+)
+def test_counts_of_one_and_of_more(number: int, text: str) -> None:
+    assert counted(number, "query", "queries") == text
+    assert counted(1_001, "row") == "1,001 rows"
+
+
+@pytest.mark.parametrize("text", ["99999999999 weeks", "200000 weeks", "-400000 days"])
+def test_a_duration_has_an_end(text: str) -> None:
+    with pytest.raises(ValueError, match="longer than 365,000 days"):
+        parse_duration(text)
+    assert parse_duration("365000 days") == 365_000 * 86_400 * SECOND

@@ -54,6 +54,24 @@ def test_the_project_is_the_folder_we_are_in(
     assert (done.code, done.out) == (0, "ok small: 2 streams, 0 tables, 1 site, 4 queries\n")
 
 
+@pytest.mark.parametrize(("more", "told"), [(0, "1 query"), (10, "11 queries"), (40, "41 queries")])
+def test_check_counts_queries(tmp_path: Path, capsys: Capture, more: int, told: str) -> None:
+    head, query = PROJECT.split("queries:\n")[0], "SELECT k FROM s"
+    names = "".join(f"  q{n}: {{sql: {query}}}\n" for n in range(more + 1))
+    done = call(capsys, "check", make_project(tmp_path / "p", f"{head}queries:\n{names}"))
+    assert (done.code, done.out.endswith(f" {told}\n")) == (0, True)
+
+
+def test_check_refuses_a_csv_sink_of_one_column(tmp_path: Path, capsys: Capture) -> None:
+    """Spark writes no line for a row of one NULL."""
+    text = PROJECT.replace("SELECT ts, v FROM s", "SELECT v FROM s").replace("sink: console", "sink: csv")
+    done = call(capsys, "check", make_project(tmp_path / "p", text))
+    assert done.code == 2 and "headrace.yaml:20:17: a csv sink cannot keep one column" in done.err
+    assert "hint: Select a second column" in done.err
+    two = text.replace("SELECT v FROM s", "SELECT k, v FROM s")
+    assert call(capsys, "check", make_project(tmp_path / "two", two)).code == 0
+
+
 def test_check_names_place_and_fix(tmp_path: Path, capsys: Capture) -> None:
     folder = make_project(tmp_path / "p", PROJECT.replace("FROM s WHERE", "FROM ss WHERE"))
     done = call(capsys, "check", folder)

@@ -172,6 +172,7 @@ def _times() -> Iterator[Expr]:
     yield from (call("date_trunc", lit(unit, T.STRING), TS) for unit in TRUNC_UNITS)
     parts = ("year", "month", "day", "hour", "minute", "second", "unix_seconds", "unix_micros")
     yield from (call(part, TS) for part in parts)
+    yield from (call(part, Cast(DAY, T.TIMESTAMP)) for part in parts[:3])
 
 
 def _casts() -> Iterator[Expr]:

@@ -92,7 +92,7 @@ def test_a_row_given_twice_is_extra() -> None:
     found = multiset_difference(table([one]), table([one, one]))
     assert (found.missing, found.extra) == ((), (one,))
     assert found.text().splitlines() == [
-        "expected 1 rows, got 2",
+        "expected 1 row, got 2",
         "columns: k, x, y",
         "extra 1:",
         "  (a, 1.0, None)",

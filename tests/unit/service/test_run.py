@@ -10,20 +10,17 @@ from pathlib import Path
 import pytest
 
 from headrace.catalog.model import Format, Project, SinkKind
-from headrace.errors import EngineError, NotSupported, UserError
-from headrace.plan import logical as lp
-from headrace.plan.expr import ColumnRef
+from headrace.errors import EngineError, UserError
 from headrace.plan.placed import Job
-from headrace.plan.types import DataType
 from headrace.runtime.executor import JobContext, Progress
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service.fleet import Fleet, Start, units_of
 from headrace.service.folders import MARKER
 from headrace.service.layout import job_folder
-from headrace.service.refusals import refuse_endless, refuse_results
+from headrace.service.refusals import refuse_endless
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
-from tests.unit.service.sample import Clock, counted, only_jobs, placed, project, scan, sink
+from tests.unit.service.sample import Clock, only_jobs, placed, project, scan, sink
 
 
 @pytest.fixture
@@ -300,15 +297,6 @@ def test_results_without_their_checkpoint_need_fresh(tmp_path: Path, store: Stor
     assert _runner(tmp_path, store, FakeExecutor(), Options(drain=True, fresh=True)).run().exit_code == 0
 
 
-def test_one_column_does_not_fit_a_csv_file(tmp_path: Path) -> None:
-    """Spark writes no line for a row of one NULL."""
-    found = project(tmp_path, ("a",), a=sink(SinkKind.CSV))
-    rows = lp.Project(scan(), (("v", ColumnRef("v", DataType.DOUBLE)),))
-    with pytest.raises(NotSupported, match="one column"):
-        refuse_results(found, {"a": rows})
-    refuse_results(found, {"a": counted()})
-
-
 class LosesCount(FakeExecutor):
     """As Spark does: after a stop nothing is known of rows any more."""
 
@@ -350,3 +338,21 @@ def test_rows_that_were_read_never_become_fewer(tmp_path: Path, store: Store) ->
     anew = Fleet(FakeExecutor(), store, Clock(), Start(drain=True))
     anew.start(found, unit)
     assert anew.seen["a"].rows_read == 0
+
+
+class TellsLess(FakeExecutor):
+    """As Spark after kill -9: of the batches before it, some were told to nobody."""
+
+    def progress(self, job_id: str) -> Progress:
+        seen = super().progress(job_id)
+        return replace(seen, input_rows=min(seen.input_rows, 120))
+
+
+def test_a_drained_job_has_read_all_of_its_input(tmp_path: Path, store: Store) -> None:
+    snapshots: list[Snapshot] = []
+    outcome = _runner(tmp_path, store, TellsLess(), DRAIN, snapshots, names=("a",)).run()
+    seen = [s.jobs[0].progress for s in snapshots]
+    assert max(p.rows_read for p in seen if p and p.state != "finished") == 120, "no more than was told"
+    last = outcome.last.jobs[0].progress
+    assert last is not None and (last.rows_read, last.input_total) == (300, 300)
+    assert store.all()[0].input_rows == 300

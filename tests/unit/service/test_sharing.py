@@ -96,7 +96,7 @@ def test_a_query_that_does_not_bind() -> None:
     found = project({**sums(("1 MINUTE", "1 MINUTE")), **wrong})
     with pytest.raises(UserError, match="nothing") as error:
         share(found)
-    assert error.value.detail.splitlines()[-1] == "1 more queries are wrong: worse"
+    assert error.value.detail.splitlines()[-1] == "1 more query is wrong: worse"
     assert [tree.queries for tree in share(found, skip_wrong=True).trees] == [("q0",)]
     assert explain_query(found, "q0")["sharing"]["reason"].startswith("no partner")
 

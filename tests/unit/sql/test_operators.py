@@ -88,6 +88,8 @@ def test_value_keeps_its_meaning(rows: duckdb.DuckDBPyConnection, text: str) -> 
         ("round(bytes, 2)", DataType.DOUBLE),
         ("length(url)", DataType.INT),
         ("hour(at)", DataType.INT),
+        ("year(CAST(at AS date))", DataType.INT),
+        ("EXTRACT(DAY FROM DATE '2024-05-01')", DataType.INT),
         ("at + INTERVAL 1 DAY", DataType.TIMESTAMP),
         ("CAST(at AS date)", DataType.DATE),
         ("bytes > 1", DataType.BOOLEAN),
@@ -115,6 +117,11 @@ def test_types(text: str, kind: DataType) -> None:
         ("TIMESTAMP '1970-01-01T02:00:00+02:00'", Literal(0, DataType.TIMESTAMP)),
         ("'it''s'", Literal("it's", DataType.STRING)),
         ("''''", Literal("'", DataType.STRING)),
+        (r"'it\'s'", Literal("it's", DataType.STRING)),
+        (r"'a\nb\\c'", Literal("a\nb\\c", DataType.STRING)),
+        (r"'\u0041\q'", Literal("Aq", DataType.STRING)),
+        (r"'\%\_'", Literal(r"\%\_", DataType.STRING)),
+        ('"it\'s ""x"""', Literal('it\'s "x"', DataType.STRING)),
     ],
 )
 def test_literals(text: str, literal: Literal) -> None:
