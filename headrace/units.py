@@ -30,7 +30,7 @@ _SHORT = {
     "w": "week",
 }
 LONGEST_DAYS = 365_000
-"""A thousand years. What is much longer is a slip, and its windows start before the year 1, which no engine knows."""
+"""A thousand years. What is much longer is a slip, and has windows that start before the year 1."""
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

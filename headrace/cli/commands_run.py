@@ -111,7 +111,8 @@ def _print_verdict(verdict: Verdict, *, as_json: bool) -> int:
     else:
         out().print(
             f"{verdict.query}: differs from the reference "
-            f"({counted(verdict.published, 'row')} published, {verdict.expected:,} expected)\n{verdict.difference}"
+            f"({counted(verdict.published, 'row')} published, {verdict.expected:,} expected)\n"
+            f"{verdict.difference}"
         )
     return 0 if verdict.equal else 1
 

@@ -195,7 +195,7 @@ class Runner:
         return Outcome(last, failures, interrupted, drained, refused, tuple(self._notes))
 
     def _restarting(self, fleet: Fleet, taking: Taking) -> Restarting:
-        """In a run that ends, a job that is started again waits for its turn: there may be too many already."""
+        """In a run that ends, a job that is started again waits for its turn: too many may run already."""
         serve, seconds = self._options.serve, self._hooks.seconds
         if serve:
             return Restarting(fleet, taking.start, seconds, self._note, rule=SERVE)

@@ -1,8 +1,8 @@
-"""Faults of Spark that pass: another start from the checkpoint may go well, and nothing is wrong with the job.
+"""Faults of Spark that pass: another start from the checkpoint may go well, nothing is wrong with the job.
 
-Known by Spark's own words, as they stand in the reason of a failed job. One so far: a Python worker that Spark
-starts must connect within ten seconds, and on a busy machine it is not always given the CPU for that. For a tree
-Spark starts one at the driver with every start of the query, and others with its tasks.
+Known by Spark's own words, as they stand in the reason of a failed job. One so far: a Python worker that
+Spark starts must connect within ten seconds, and on a busy machine it is not always given the CPU for that.
+For a tree Spark starts one at the driver with every start of the query, and others with its tasks.
 """
 
 from __future__ import annotations

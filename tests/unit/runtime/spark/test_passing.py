@@ -11,9 +11,9 @@ AT_THE_DRIVER = (
     "Python worker failed to connect back. SQLSTATE: XXKST"
 )
 IN_A_TASK = (
-    "[STREAM_FAILED] Query [id = 8fbecd75, runId = a973a8a1] terminated with exception: Job aborted due to stage "
-    "failure: Task 1 in stage 7.0 failed 1 times, most recent failure: Lost task 1.0 in stage 7.0 (TID 9) "
-    "(host executor driver): org.apache.spark.SparkException: Python worker failed to connect back."
+    "[STREAM_FAILED] Query [id = 8fbecd75, runId = a973a8a1] terminated with exception: Job aborted due to "
+    "stage failure: Task 1 in stage 7.0 failed 1 times, most recent failure: Lost task 1.0 in stage "
+    "7.0 (TID 9) (host driver): org.apache.spark.SparkException: Python worker failed to connect back."
 )
 
 
@@ -26,7 +26,7 @@ def test_a_worker_that_was_too_slow_passes(reason: str) -> None:
     "reason",
     [
         "",
-        "[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker exited unexpectedly (crashed)",
+        "[STREAM_FAILED] Query [id = 1] terminated: Python worker exited unexpectedly (crashed)",
         "UNAVAILABLE: failed to connect to all addresses",
         "OSError: No space left on device",
     ],
