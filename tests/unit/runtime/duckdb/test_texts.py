@@ -80,7 +80,8 @@ def test_the_text_is_that_of_spark() -> None:
 
 
 TEXTS = st.one_of(
-    st.none(), st.text(st.one_of(st.sampled_from('a"\\,;\n\r \t\u2028é'), st.characters()), max_size=8)
+    st.none(),
+    st.text(st.one_of(st.sampled_from('a"\\,;\n\r \t\u2028é'), st.characters(codec="utf-8")), max_size=8),
 )
 
 
