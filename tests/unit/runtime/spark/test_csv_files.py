@@ -17,8 +17,8 @@ T = DataType
 COLUMNS = {"ts": T.TIMESTAMP, "sold": T.INT, "bought": T.INT}
 
 
-def stream(root: Path, **fields: bool) -> Stream:
-    source = FileSource(path=str(root / "in"), format=Format.CSV, **fields)
+def stream(root: Path, *, header: bool = True) -> Stream:
+    source = FileSource(path=str(root / "in"), format=Format.CSV, header=header)
     return Stream(name="s", columns=COLUMNS, time="ts", source=source)
 
 
