@@ -15,8 +15,8 @@ from headrace.errors import UserError
 from headrace.service.compared import comparison_lines
 from headrace.service.project import edits_of, open_project
 from headrace.service.run import Options, Outcome
+from headrace.service.telling import counted
 from headrace.service.view import job_rows, run_data
-from headrace.units import counted
 
 if TYPE_CHECKING:
     from headrace.service.results import Verdict

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from headrace.cli.render import out, table
 from headrace.service.solve_distribution import DistributionAnswer, MoveData, SiteData
+from headrace.service.telling import counted
 
 _MOST_SITES = 50
 _MOST_MOVES = 40
@@ -76,11 +77,9 @@ def _compared(answer: DistributionAnswer) -> list[tuple[str, ...]]:
 def _summary(answer: DistributionAnswer) -> list[Text]:
     found = answer["connections"]
     lines = [
+        Text(f"highest load {answer['max_load']:.1%}, {counted(found['total'], 'connection')}", style="bold"),
         Text(
-            f"highest load {answer['max_load']:.1%}, {_counted(found['total'], 'connection')}", style="bold"
-        ),
-        Text(
-            f"{found['between']:,} between sites in {_counted(found['channels'], 'channel')}, "
+            f"{found['between']:,} between sites in {counted(found['channels'], 'channel')}, "
             f"{found['streams']:,} from streams, {found['results']:,} to clients; "
             f"{found['max_per_site']:,} at the busiest site"
         ),
@@ -95,10 +94,6 @@ def _summary(answer: DistributionAnswer) -> list[Text]:
         lines.append(Text(f"region {region or '(none)'}: {_names(queries)}"))
     model = f", cost model {answer['model']}" if "model" in answer else ""
     return [*lines, Text(f"{answer['planner']}{model}, {answer['seconds'] * 1000:.1f} ms")]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what if count == 1 else what + 's'}"
 
 
 def _percent(value: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.state.records import Change, Deployment
+from headrace.units import counted as counted  # Also for the command line, which sees no units.
 from headrace.units import format_instant
 
 _NAMED = 5

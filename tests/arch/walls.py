@@ -23,7 +23,7 @@ ONLY: dict[str, set[str]] = {
     "stats": ROOT | {"headrace.plan", "headrace.stats"},
     "planners": ROOT | {"headrace.plan", "headrace.cost"},
     "experiments": {"headrace.errors", "headrace.planners", "headrace.service", "headrace.experiments"},
-    "cli": {"headrace.errors", "headrace.units", "headrace.plan.text", "headrace.service", "headrace.cli"},
+    "cli": {"headrace.errors", "headrace.plan.text", "headrace.service", "headrace.cli"},
 }
 """What a part may import of headrace, and nothing else of it. A folder of `planners` may also import itself,
 and no other planner."""
