@@ -18,6 +18,8 @@ _AFTER = re.compile(
 )
 """What Spark and Java write behind the exception of a Python worker."""
 _OURS = re.compile(r"headrace\.errors\.\w+: ")
+_WAITED = re.compile(r"Exception thrown in (?:awaitResult|Future\.get):?[ \t]*")
+"""What Spark says where one of its threads waited for another: not what happened to that one."""
 _GONE = re.compile(r"INVALID_HANDLE\.SESSION_|StatusCode\.UNAVAILABLE")
 
 
@@ -32,7 +34,8 @@ def cause_of(error: BaseException, most: int = 500) -> str:
         return raised[:most]
     conditions = _CONDITION.findall(text)
     if conditions:
-        return str(conditions[-1])[:most]
+        said = str(conditions[-1])
+        return _WAITED.sub(lambda waited: _behind(error, text) or waited[0], said, count=1)[:most]
     call = _CALL.search(text)
     if call is not None:
         return _joined(call[1], call[2])[:most]
@@ -45,6 +48,18 @@ def is_site_gone(error: BaseException) -> bool:
     status = getattr(error, "getGrpcStatusCode", None)
     code = f"StatusCode.{status().name}" if callable(status) else ""
     return _GONE.search(f"{code} {getattr(error, 'desc', '') or error}") is not None
+
+
+def _behind(error: BaseException, text: str) -> str:
+    """The first line of the innermost cause that Spark passed on, with a blank; empty: it passed on none."""
+    inner: object = error
+    while getattr(inner, "_cause", None) is not None:
+        inner = getattr(inner, "_cause")  # noqa: B009  Spark gives no other way to it.
+    told = "" if inner is error else str(getattr(inner, "_desc", "") or inner)
+    lines = told.strip().splitlines() or [
+        line.strip().removeprefix(_INNERMOST) for line in reversed(text.splitlines()) if _INNERMOST in line
+    ]
+    return f"{lines[0].strip()} " if lines else ""
 
 
 def _joined(code: str, details: str) -> str:

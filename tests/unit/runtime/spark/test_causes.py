@@ -82,9 +82,27 @@ class Connect(Exception):
         return SimpleNamespace(name="UNAVAILABLE")
 
 
+class Captured(Exception):
+    """As PySpark has it: a message, and the cause beside it."""
+
+    def __init__(self, desc: str, cause: Exception | None = None) -> None:
+        super().__init__(desc)
+        self._desc, self._cause = desc, cause
+
+
+ENDED = "[STREAM_FAILED] Query [id = 8e28] terminated with exception: "
+WAITED = f"{ENDED}Exception thrown in awaitResult:  SQLSTATE: XXKST"
+SLOW = "java.util.concurrent.TimeoutException: Futures timed out after [120 seconds]"
+IT_WAS_SLOW = f"{ENDED}{SLOW} SQLSTATE: XXKST"
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
+        (Captured(WAITED), WAITED),
+        (Captured(WAITED, Captured("it failed", Captured(f"{SLOW}\n\tat x"))), IT_WAS_SLOW),
+        (RuntimeError(f"{WAITED}\n\nJVM stacktrace:\n\tat x\nCaused by: {SLOW}\n\tat y"), IT_WAS_SLOW),
+        (Captured("[OUTER] it is", Captured("not asked for")), "[OUTER] it is"),
         (RuntimeError("one line"), "one line"),
         (RuntimeError(""), "RuntimeError('')"),
         (

@@ -16,9 +16,18 @@ IN_A_TASK = (
     "7.0 (TID 9) (host driver): org.apache.spark.SparkException: Python worker failed to connect back."
 )
 
+BROADCAST = (
+    "[STREAM_FAILED] Query [id = 8fbecd75, runId = a973a8a1] terminated with exception: Could not execute "
+    "broadcast in 300 secs. You can increase the timeout for broadcasts via spark.sql.broadcastTimeout"
+)
+REPLY = (
+    "[STREAM_FAILED] Query [id = 8fbecd75, runId = a973a8a1] terminated with exception: "
+    "java.util.concurrent.TimeoutException: Futures timed out after [120 seconds] SQLSTATE: XXKST"
+)
 
-@pytest.mark.parametrize("reason", [AT_THE_DRIVER, IN_A_TASK])
-def test_a_worker_that_was_too_slow_passes(reason: str) -> None:
+
+@pytest.mark.parametrize("reason", [AT_THE_DRIVER, IN_A_TASK, BROADCAST, REPLY])
+def test_what_was_too_slow_passes(reason: str) -> None:
     assert is_passing(reason) and hinted(reason) == f"{reason}\nhint: {HINT}"
 
 
