@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from headrace.catalog.load import load_project
 from headrace.catalog.model import Project
@@ -236,14 +238,18 @@ def as_yaml(found: Iterable[Server]) -> str:
 
 
 def check_writable(project: Path) -> Path:
-    """The project file, if it can take a `sites` section. Raises UserError where it has one."""
+    """The project file, if it can take a `sites` section. Raises UserError where it has one, and where
+    nothing can be put behind its end, as when all of it stands in braces."""
     path = load_project(project).root / "headrace.yaml"
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    hint = "Leave --write out, and put the lines that are printed there by hand."
     if any(line.split(":")[0].strip("\"' ") == "sites" for line in lines if line[:1].strip()):
-        raise UserError(
-            f"{path} has a `sites` section already",
-            hint="Leave --write out, and put the lines that are printed there by hand.",
-        )
+        raise UserError(f"{path} has a `sites` section already", hint=hint)
+    try:
+        YAML(typ="safe", pure=True).compose(_behind(text, "sites: {}\n"))
+    except YAMLError:
+        raise UserError(f"no section can be put at the end of {path}", hint=hint) from None
     return path
 
 
@@ -252,13 +258,17 @@ def write_sites(project: Path, text: str) -> Path:
     then it stays as it was."""
     path = check_writable(project)
     old = path.read_text(encoding="utf-8")
-    write_whole(path, old + ("" if old.endswith("\n") else "\n") + "\n" + text)
+    write_whole(path, _behind(old, text))
     try:
         load_project(project)
     except UserError:
         write_whole(path, old)
         raise
     return path
+
+
+def _behind(text: str, section: str) -> str:
+    return text + ("" if text.endswith("\n") else "\n") + "\n" + section
 
 
 # -- status -----------------------------------------------------------------------------------------

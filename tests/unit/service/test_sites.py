@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from ruamel.yaml import YAML
 
 from headrace.catalog.load import load_project
 from headrace.errors import EngineError, UserError
@@ -182,6 +183,15 @@ def test_the_section_can_be_read_again(project: Path) -> None:
     assert found.sites["site1"].endpoint == "sc://127.0.0.1:4711" and found.sites["site1"].cpu == 2
     assert (project / "headrace.yaml").read_text().startswith(PROJECT)
     with pytest.raises(UserError, match="has a `sites` section already"):
+        check_writable(project)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_file_in_braces_cannot_take_a_section(project: Path, end: str) -> None:
+    path = project / "headrace.yaml"
+    path.write_text(json.dumps(YAML(typ="safe").load(PROJECT)) + end)
+    load_project(project)
+    with pytest.raises(UserError, match="no section can be put at the end"):
         check_writable(project)
 
 
