@@ -38,14 +38,18 @@ class Sqpr:
         *,
         printed: bool = False,
         hosts: int | None = None,
+        reasons: bool = True,
     ) -> None:
-        """`printed`: solve the model as printed, slowly. `hosts`: stop after the first, small model."""
+        """`printed`: solve the model as printed, slowly. `hosts`: stop after the first, small model.
+        `reasons`: say of a refusal that is proven what would have to be freed. It changes no decision, and
+        often takes longer than the decision itself."""
         self.problem = problem
         self._clock = clock
         self._deadline = DEADLINE if options.deadline is None else options.deadline
         self._lambdas = lambdas_of(problem, options.weights)
         self._search = Search(clock, printed)
         self._hosts = hosts
+        self._reasons = reasons
         self._plan = Plan()
         self._admitted: dict[str, Query] = {}
 
@@ -117,6 +121,8 @@ class Sqpr:
         if not makeable(self.problem, query.streams):
             return "no chain of joins with known rates makes its stream", True
         scope = reduce(self.problem, self._plan, [query])
+        if proven and not self._reasons:
+            return self._reason([], proven, scope.fixed != Plan()), proven
         until = max(started + self._deadline, self._clock() + self._deadline * SPOKEN_FOR)
         few = best_hosts(scope, self._hosts or FIRST_HOSTS)
         short, plan = self._search.shortage(scope, Wish(self._lambdas, hosts=few), until)

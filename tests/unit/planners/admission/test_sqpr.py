@@ -73,6 +73,8 @@ def test_a_refusal_is_proven_names_what_binds_and_changes_nothing() -> None:
     assert decision.why == "no plan fits; it would with 1 more cpu at host x"
     assert planner.plan == Plan()
     assert planner.admitted == ()
+    short = sqpr(problem, reasons=False).submit(problem.queries[0])
+    assert (short.admitted, short.proven, short.why) == (False, True, "no plan fits")
 
 
 def test_a_refusal_beside_what_stays_fixed_says_so() -> None:
