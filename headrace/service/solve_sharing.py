@@ -91,7 +91,7 @@ def solve_sharing(file: ProblemFile, request: Request) -> SharingAnswer:
     optimiser = optimiser_named(request.optimiser, sharing_optimisers())
     if families is not None:
         check_families(optimiser, next(iter(sharing_optimisers())), front=bool(request.front))
-        return _solve_families(problem, families)
+        return _solve_families(file, problem, families)
     # Imported late: the kernels take a second to load, and a wrong file needs none of them.
     from headrace.planners.sharing.problem import Options
     from headrace.planners.sharing.solve import solve
@@ -103,10 +103,13 @@ def solve_sharing(file: ProblemFile, request: Request) -> SharingAnswer:
     return sharing_answer(problem, plan, front=bool(request.front))
 
 
-def _solve_families(problem: SharingProblem, families: FamilyProblem) -> SharingAnswer:
-    from headrace.planners.sharing.families import solve_families
+def _solve_families(file: ProblemFile, problem: SharingProblem, families: FamilyProblem) -> SharingAnswer:
+    from headrace.planners.sharing.families import Contradiction, solve_families
 
-    found = solve_families(families, clock=time.perf_counter)
+    try:
+        found = solve_families(families, clock=time.perf_counter)
+    except Contradiction as error:
+        raise file.wrong(("overlaps",), error.message, error.hint) from None
     answer = sharing_answer(problem, found.plan, front=False)
     for node, forms in zip(answer["nodes"], found.forms, strict=True):
         for tree, form in zip(node["trees"], forms, strict=True):

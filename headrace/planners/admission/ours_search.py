@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import isinf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class Prices:
 
         Ten of 10.1 fill a host of 110 worse than five of 20 do: once a host's room is no multiple of the unit
         the rest is lost anyway, so that such operators are best kept together."""
-        if not self.unit:
+        if not self.unit or isinf(BOUNDLESS / self.unit):
             return cpu * self.cpu
         room = np.minimum(room, BOUNDLESS)
         lost = np.floor(room / self.unit) - np.floor((room - cpu) / self.unit)

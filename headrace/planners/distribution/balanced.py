@@ -84,11 +84,13 @@ def _searched(
 
 def improve(draft: Draft) -> Score:
     """Move pieces until no move makes it better; the score reached."""
-    score = draft.score()
+    score, turn = draft.score(), 0
     for _ in range(MOST_ROUNDS):
-        found = _best_move(draft, score)
+        found = _best_move(draft, score, turn)
         if found is None:
             break
+        if len(draft.at) > MOST_IN_PAIRS:
+            turn = draft.at[found[1][0][0][0]]
         for operators, target in found[1]:
             draft.move(operators, target)
         score = found[0]
@@ -99,15 +101,16 @@ Moves = tuple[tuple[tuple[int, ...], int], ...]
 """Some moves at once: operators, and the site they go to."""
 
 
-def _best_move(draft: Draft, score: Score) -> tuple[Score, Moves] | None:
+def _best_move(draft: Draft, score: Score, turn: int) -> tuple[Score, Moves] | None:
     """Exchanges are only looked at where no single move helps, for there are many more of them, and not where
-    the load cannot fall any more."""
+    the load cannot fall any more. `turn`: the site to begin with. Where the first move that helps is taken,
+    that is the one which the last came from, or sites that nothing can leave are asked again every time."""
     holding = _holding(draft, score)
     for kind in (_moves, _exchanges):
         if kind is _exchanges and score.max_load <= draft.least_load * (1 + ROUNDING):
             break
         best: tuple[Score, Moves] | None = None
-        for moves in kind(draft, holding):
+        for moves in kind(draft, holding, turn):
             if score.tight and _overfills(draft, score, moves):
                 continue
             found = _tried(draft, moves)
@@ -145,9 +148,9 @@ def _tried(draft: Draft, moves: Moves) -> Score:
     return found
 
 
-def _moves(draft: Draft, holding: set[int]) -> Iterator[Moves]:
+def _moves(draft: Draft, holding: set[int], turn: int) -> Iterator[Moves]:
     """One operator, or a part that hangs together, from the sites that hold the score up."""
-    for source in sorted(holding):
+    for source in sorted(holding, key=lambda site: (site - turn) % len(draft.sites)):
         own = [i for i, at in enumerate(draft.at) if at == source]
         parts = dict.fromkeys(frozenset(part) for i in own for part in ({i}, *_parts(draft, i)))
         for part in parts:
@@ -166,7 +169,7 @@ def _parts(draft: Draft, i: int) -> Iterable[set[int]]:
             yield draft.piece(i, without=other)
 
 
-def _exchanges(draft: Draft, holding: set[int]) -> Iterator[Moves]:
+def _exchanges(draft: Draft, holding: set[int], turn: int) -> Iterator[Moves]:
     if len(draft.at) > MOST_IN_PAIRS:
         return
     for i, source in enumerate(draft.at):

@@ -62,11 +62,15 @@ class Usage:
 
     @property
     def max_load(self) -> float:
-        return max((one.load for one in self.sites.values()), default=0.0)
+        return max((one.load for one in self._alive()), default=0.0)
 
     @property
     def max_connections(self) -> int:
-        return max((one.connections for one in self.sites.values()), default=0)
+        return max((one.connections for one in self._alive()), default=0)
+
+    def _alive(self) -> Iterator[SiteUsage]:
+        """What was there on a site that is gone is no load, and no table changes it."""
+        return (one for one in self.sites.values() if one.site.alive)
 
 
 def ends(edge: Edge, table: Table) -> tuple[str | None, str | None]:

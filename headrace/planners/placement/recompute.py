@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import fsum
 
 from headrace.planners.placement.problem import Leaf, PlacementProblem, Query, Reused, Site, Tree
 
@@ -46,13 +47,14 @@ def recompute(
             raise WrongDeployment(f"{name} does not join exactly its streams")
         top, made = _build(problem, query, tree, running)
         # Only what the query reads can have changed.
-        touched = _below(top)
-        before = sum(one.cost for one in touched)
-        for one in touched:
+        more = [_flow(problem, [query], query.streams) * distance(tree.site, query.sink)]
+        for one in _below(top):
+            before = one.cost
             one.readers += [] if query in one.readers else [query]
             one.cost = _inflow(problem, one, distance)
-        to_sink = _flow(problem, [query], query.streams) * distance(tree.site, query.sink)
-        added.append(sum(one.cost for one in touched) - before + to_sink)
+            more.append(one.cost - before)
+        # Not a difference of sums: what is added may be tiny beside what it is added to.
+        added.append(fsum(more))
         if problem.sinks:
             made.append(_Operator(tuple(query.streams), query.sink, [top], [query], name, at_sink=True))
         running += made

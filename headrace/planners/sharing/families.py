@@ -83,6 +83,10 @@ class FamilyProblem:
         return Chances(self.selectivity, self.overlaps)
 
 
+class Contradiction(UserError):
+    """Overlaps of filters that no rows can have."""
+
+
 class Chances:
     """How likely every combination of filters is."""
 
@@ -119,7 +123,7 @@ class Chances:
                 chance = chance * np.divide(wanted, have, out=np.zeros(4), where=have > 0)[cell]
             if off < 1e-10:
                 return chance
-        raise UserError(
+        raise Contradiction(
             f"the overlaps of the filters {', '.join(names)} contradict each other",
             hint="No rows can pass them in these shares.",
         )

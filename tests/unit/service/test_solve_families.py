@@ -89,6 +89,18 @@ def test_what_is_wrong_and_where(old: str, new: str, line: int, column: int, say
     assert wrong.value.span.where() == f"p.json:{line}:{column}"
 
 
+def test_overlaps_that_no_rows_can_have_are_refused_where_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "problem.json"
+    queries = [{"range": 6, "slide": 2, "filter": name, "selectivity": 0.5} for name in "abc"]
+    overlaps = {"a&b": 0, "a&c": 0.5, "b&c": 0.5}
+    path.write_text(json.dumps({"rate": 2, "nodes": 2, "queries": queries, "overlaps": overlaps}, indent=1))
+    with pytest.raises(UserError, match="contradict each other") as caught:
+        solve_file("sharing", str(path), Request())
+    line = path.read_text().splitlines().index(' "overlaps": {') + 1
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (line, 14)
+
+
 def test_the_answer_says_how_partials_are_kept(tmp_path: Path) -> None:
     answer = solved(tmp_path, TEXT)
     nodes = answer["nodes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from headrace.planners.admission.ours import Ours
@@ -54,3 +55,13 @@ def test_bandwidth_is_dearer_the_less_there_is() -> None:
     assert used.out[2] / idle.out[2] == used.into[3] / idle.into[3] == pytest.approx(2.718281828 ** (10 / 50))
     assert used.out[3] == idle.out[3]
     assert outlook.unit == 10.0
+
+
+def test_operators_that_need_next_to_nothing_leave_nothing_unused() -> None:
+    """Room over the least need has no end in numbers: no rest of it is charged, and nothing is warned of."""
+    room, cpu = np.array([300.0, np.inf]), np.array([1e-320, 2e-320])
+    prices = replace(
+        Outlook(State(paper_problem(2, SETUP)), Tuning()).prices(ahead=False), cpu=np.ones(2), unit=1e-320
+    )
+    with np.errstate(all="raise", under="ignore"):
+        assert prices.cpu_price(cpu, room).tolist() == cpu.tolist()

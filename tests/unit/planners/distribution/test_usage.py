@@ -81,6 +81,17 @@ def test_a_site_that_does_not_answer_is_a_fault() -> None:
     assert texts == [f"operator {name} is at b, which does not answer" for name in "jk"]
 
 
+def test_a_site_that_is_gone_is_never_the_fullest() -> None:
+    """Else no table would be better than another as long as it is fuller than all."""
+    gone = replace(PLAN, sites=(*PLAN.sites, Site("c", alive=False, cpu_other=0.9)))
+    with_home = replace(gone, streams=(Stream("s", 9e9, site="c"), PLAN.streams[1]))
+    table = dict.fromkeys("fgjk", "a")
+    assert usage(gone, table).max_load == usage(PLAN, table).max_load
+    used = usage(with_home, table)
+    assert used.sites["c"].load > used.sites["a"].load == used.max_load
+    assert used.max_connections == used.sites["a"].connections
+
+
 def test_limits_are_told() -> None:
     sites = (replace(PLAN.sites[0], network=49.0, connections=4), replace(PLAN.sites[1], memory=599.0))
     tight = replace(PLAN, sites=sites, links=(Link("a", "b", 30.0), Link("b", "a", 0.0)))

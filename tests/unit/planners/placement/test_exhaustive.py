@@ -21,6 +21,7 @@ from headrace.planners.placement.problem import (
     Options,
     PlacementProblem,
     Query,
+    Reused,
 )
 from headrace.planners.placement.recompute import recompute
 from tests.unit.planners.placement.exact_cases import small_problem
@@ -102,3 +103,19 @@ def test_placements_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_many_plans_are_refused_with_their_number() -> None:
     with pytest.raises(UserError, match="query q: 85,050,000 plans are too many"):
         examined(joins(30, 5))
+
+
+def test_a_little_beside_much_is_not_lost() -> None:
+    """A query that reuses a join of 1e21 and sends its result, at rate 1, over a link of 3."""
+    network = Network((0, 1, 2), ((0, 1, 1e9), (1, 2, 3.0)))
+    streams = {
+        name: BaseStream(name, i, rate)
+        for i, (name, rate) in enumerate({"a": 1e12, "b": 1e12, "c": 10.0}.items())
+    }
+    queries = (Query("much", ("a", "b"), 1), Query("little", ("a", "b", "c"), 2))
+    chances = {frozenset("ab"): 1e-24, frozenset("ac"): 0.1}
+    problem = PlacementProblem(network, streams, chances, queries)
+    much = Join(Leaf("a", 0), Leaf("b", 1), 1)
+    little = Join(Reused(0, "much", frozenset("ab"), 1), Leaf("c", 2), 2)
+    _, added = recompute(problem, [("much", much), ("little", little)], prepare(network).distance)
+    assert added == pytest.approx([1e21, 3.0])
