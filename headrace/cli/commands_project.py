@@ -33,6 +33,7 @@ from headrace.service.explain import (
     explain_plan,
     explain_query,
 )
+from headrace.service.federating import check_engines
 from headrace.service.planning import plan_jobs
 from headrace.service.predict import lines as prediction_lines
 from headrace.service.project import create_project, open_project
@@ -86,6 +87,7 @@ def check(project: ProjectPath = HERE, json: AsJson = False) -> int:
     """Check the project file and every query, and touch nothing."""
     found = open_project(project)
     placed = plan_jobs(found)
+    check_engines(found, placed.jobs)
     counts = {
         "streams": len(found.streams),
         "tables": len(found.tables),

@@ -20,6 +20,7 @@ from headrace.plan.placed import Job
 from headrace.service.calibration_file import federation_costs_of
 from headrace.service.federated_records import federated_id
 from headrace.service.federating_problem import Rates, Seen, node_ids, not_federated, problem_of
+from headrace.units import counted
 
 if TYPE_CHECKING:
     from headrace.planners.federation.problem import Allowed, Federated
@@ -95,13 +96,19 @@ def _fixed(query: Query, plan: LogicalPlan) -> tuple[Engine, ...] | None:
         ids = node_ids(plan)
         listed = ", ".join(f"{ids[node]} {type(node).__name__}" for node in free) or "none"
         raise UserError(
-            f'query "{query.name}" has {len(free)} operators with a choice of engine, '
-            f"and {len(query.engines)} engines are given",
+            f'query "{query.name}" has {counted(len(free), "operator")} with a choice of engine, '
+            f"and {counted(len(query.engines), 'engine')} in its list",
             detail=f"Its operators: {listed}.",
             hint="headrace explain shows them in their order.",
             span=query.engines_place,
         )
     return tuple(Engine(name) for name in query.engines)
+
+
+def check_engines(project: Project, jobs: Iterable[Job]) -> None:
+    """Raises UserError for a list of engines that does not fit its query's operators."""
+    for job in jobs:
+        _fixed(project.queries[job.query], job.plan)
 
 
 def choices_of(project: Project, jobs: Iterable[Job]) -> dict[str, Choice]:

@@ -117,6 +117,13 @@ class Fleet:
         self.states.pop(unit.id, None)
         self.waiting.append(unit.id)
 
+    def again(self, unit: Unit) -> None:
+        """It has failed, and is the next to be started. Until then it waits, and is no longer a failure."""
+        self.enlist(unit)
+        self.waiting.insert(0, self.waiting.pop())
+        for name in queries(unit):
+            self.seen.pop(name, None)
+
     def alive(self) -> list[str]:
         return [unit for unit, progress in self.states.items() if progress.state not in ENDED]
 

@@ -195,11 +195,12 @@ class Runner:
         return Outcome(last, failures, interrupted, drained, refused, tuple(self._notes))
 
     def _restarting(self, fleet: Fleet, taking: Taking) -> Restarting:
-        """In a run that ends, a job that is started again waits for its turn: too many may run already."""
+        """In a run that ends, a job that is started again waits until one of those that run is done: too many
+        may run already."""
         serve, seconds = self._options.serve, self._hooks.seconds
         if serve:
             return Restarting(fleet, taking.start, seconds, self._note, rule=SERVE)
-        return Restarting(fleet, fleet.enlist, seconds, self._note, rule=RUN)
+        return Restarting(fleet, fleet.again, seconds, self._note, rule=RUN)
 
     def _sitekeeping(self, fleet: Fleet, ways: Ways | None) -> Sitekeeping | None:
         moves, hooks = self._hooks.moves, self._hooks

@@ -13,10 +13,10 @@ from headrace.plan.federated import Engine, operators
 from headrace.plan.logical import Filter
 from headrace.planners.federation.problem import Plan
 from headrace.service.binding import plan_query
-from headrace.service.federating import Choice, choose
+from headrace.service.federating import Choice, check_engines, choose
 from headrace.service.federating_problem import NO_CHOICE, NO_WINDOW, problem_of
 from headrace.service.members import NAMES_ENGINE
-from headrace.service.planning import plan_project
+from headrace.service.planning import plan_jobs, plan_project
 from headrace.service.project import open_project
 from headrace.service.sharing import share
 from tests.unit.service.federated_sample import NEAR, TOP, write
@@ -119,6 +119,8 @@ def test_a_list_of_another_length_is_refused_at_its_place(tmp_path: Path) -> Non
     found = write(tmp_path, a=f"{TOP}#engines: [spark, duckdb]")
     with pytest.raises(UserError, match="has 3 operators with a choice of engine, and 2 engines") as caught:
         plan_project(found)
+    with pytest.raises(UserError, match="has 3 operators with a choice of engine, and 2 engines"):
+        check_engines(found, plan_jobs(found).jobs)
     assert caught.value.span is not None
     line = (tmp_path / "headrace.yaml").read_text().splitlines()[caught.value.span.line - 1]
     assert line[caught.value.span.column - 1 :].startswith("engines")

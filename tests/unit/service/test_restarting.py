@@ -28,9 +28,11 @@ class Busy(FakeExecutor):
     at_start: bool = False
     starts: int = 0
     begun: list[float] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
     seconds: Clock = field(default_factory=Clock)
 
     def _begin(self, job_id: str, context: JobContext, *, drain: bool) -> None:
+        self.order.append(job_id)
         if job_id == "b":
             self.starts += 1
             self.begun.append(self.seconds.time.timestamp())
@@ -48,11 +50,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _run(
-    root: Path, store: Store, engine: Busy, options: Options | None = None, cleared: list[str] | None = None
+    root: Path,
+    store: Store,
+    engine: Busy,
+    options: Options | None = None,
+    cleared: list[str] | None = None,
+    names: str = "abcd",
 ) -> Outcome:
     clock = engine.seconds
     hooks = Hooks(planner=only_jobs(), seconds=lambda: clock.time.timestamp())
-    found, how = project(root, ("a", "b", "c", "d")), options or Options(drain=True)
+    found, how = project(root, tuple(names)), options or Options(drain=True)
     runner = Runner(found, store, clock, clock.sleep, how, hooks)
     runner.prepare()
     fence = cleared if cleared is not None else []
@@ -71,6 +78,14 @@ def test_it_is_started_again_and_the_run_is_fine(tmp_path: Path, store: Store, a
     assert engine.most_at_once == 2, "it waits for its turn as any other"
     first, second, third = engine.begun
     assert second - first >= 2 and third - second >= 4
+
+
+def test_it_comes_before_those_that_have_not_begun(tmp_path: Path, store: Store) -> None:
+    names = "abcdefghijklmnop"
+    engine = Busy(failures=1, at_start=True)
+    outcome = _run(tmp_path, store, engine, names=names)
+    assert (outcome.exit_code, sorted(engine.order)) == (0, sorted((*names, "b")))
+    assert engine.order.index("b", 2) < engine.order.index("p"), "not when all the others are done"
 
 
 def test_after_three_more_starts_it_has_failed(tmp_path: Path, store: Store) -> None:
