@@ -57,7 +57,10 @@ def main() -> int:
     total = 0
     for name in asked.planners.split(","):
         admitted = wrong = 0
-        for seed in range(asked.seed, asked.seed + asked.problems):
+        for number, seed in enumerate(range(asked.seed, asked.seed + asked.problems)):
+            if number and number % 50 == 0:
+                so_far = f"{number} of {asked.problems} problems, {wrong} plans wrong"
+                print(f"  {name}: {so_far}", file=sys.stderr, flush=True)
             problem = mixed(seed, queries=asked.queries)
             more, bad = wrong_plans(PLANNERS[name], problem, Options(seed=seed, deadline=asked.deadline))
             admitted, wrong = admitted + more, wrong + bad
