@@ -9,6 +9,7 @@ import pytest
 from headrace.cli import commands_project
 from headrace.errors import EngineError, InternalError
 from tests.unit.cli.entry import call
+from tests.unit.service.federated_sample import TOP, write
 
 Capture = pytest.CaptureFixture[str]
 
@@ -77,6 +78,12 @@ def test_failures_that_are_not_the_users(
     if not isinstance(error, KeyboardInterrupt):
         assert str(error) in as_json.json["message"]
         assert as_json.json["error"] == ("internal error" if bug else "engine error")
+
+
+def test_check_looks_at_lists_of_engines(tmp_path: Path, capsys: Capture) -> None:
+    write(tmp_path, a=f"{TOP}#engines: [spark, duckdb]")
+    done = call(capsys, "check", tmp_path)
+    assert done.code == 2 and "3 operators with a choice of engine, and 2 engines in its list" in done.err
 
 
 def test_errors_have_no_colour_codes_in_a_file(tmp_path: Path, capsys: Capture) -> None:

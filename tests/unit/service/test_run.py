@@ -12,7 +12,7 @@ import pytest
 from headrace.catalog.model import Format, Project, SinkKind
 from headrace.errors import EngineError, UserError
 from headrace.plan.placed import Job
-from headrace.runtime.executor import JobContext, Progress
+from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.service.fleet import Fleet, Start, units_of
 from headrace.service.folders import MARKER
@@ -338,6 +338,20 @@ def test_rows_that_were_read_never_become_fewer(tmp_path: Path, store: Store) ->
     anew = Fleet(FakeExecutor(), store, Clock(), Start(drain=True))
     anew.start(found, unit)
     assert anew.seen["a"].rows_read == 0
+
+
+def test_what_is_started_again_is_next_and_no_failure_while_it_waits(tmp_path: Path, store: Store) -> None:
+    found = project(tmp_path, ("a", "b"))
+    executor = FakeExecutor(scripts={"a": Script(fail_at=1, reason="busy")})
+    fleet = Fleet(executor, store, Clock(), Start(drain=True))
+    first, second = units_of(placed(found), found.queries)
+    fleet.enlist(second)
+    fleet.start(found, first)
+    for _ in range(3):
+        fleet.observe()
+    assert fleet.seen["a"].state is JobState.FAILED
+    fleet.again(first)
+    assert fleet.waiting == ["a", "b"] and "a" not in fleet.seen and "a" not in fleet.states
 
 
 class TellsLess(FakeExecutor):
