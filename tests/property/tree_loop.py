@@ -149,7 +149,9 @@ class Loop:
         found = ask(self._text, self._stream, rows)
         micros = found[_MICROS].to_numpy().astype(np.int64)
         starts = pa.array(fragment_starts(micros, self._woven.tree), pa.int64())
-        table = conform(found.drop_columns([_MICROS]), _columns(self._woven)).add_column(0, FRAGMENT, starts)
+        read = conform(found.drop_columns([_MICROS]), _columns(self._woven))
+        # Not add_column: where nothing but rows is counted there is no other column, and so no length.
+        table = pa.Table.from_arrays([starts, *read.columns], names=[FRAGMENT, *read.column_names])
         cuts = sorted(self._rng.randrange(len(table) + 1) for _ in range(self._rng.choice((0, 0, 1, 3))))
         parts = (table.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, len(table)], strict=True))
         return [batch for part in parts for batch in part.combine_chunks().to_batches() if batch.num_rows]
