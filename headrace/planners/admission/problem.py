@@ -106,18 +106,21 @@ def operator(a: Stream, b: Stream) -> Operator:
 
 def operators_of(problem: AdmissionProblem, streams: Stream) -> list[Operator]:
     """O(q): every operator that can be in a plan for a query: all ways to cut every subset in two of which
-    all three have a rate."""
+    all three have a rate and both inputs can be made. A rate alone makes no stream: one of whose own cuts
+    none is known is nobody's input."""
     names = sorted(streams)
+    can_be = {1 << place for place in range(len(names))}
     found: list[Operator] = []
     for mask in range(1, 1 << len(names)):
-        if mask & (mask - 1) == 0 or not _known(problem, names, mask):
+        if mask in can_be or _named(names, mask) not in problem.rates:
             continue
         lowest = mask & -mask
         part = (mask - 1) & mask
         while part:
-            rest = mask ^ part
-            if part & lowest and _known(problem, names, part) and _known(problem, names, rest):
-                found.append(Operator(_named(names, part), _named(names, rest)))
+            # Every subset is a smaller number, so it was looked at before.
+            if part & lowest and part in can_be and mask ^ part in can_be:
+                found.append(Operator(_named(names, part), _named(names, mask ^ part)))
+                can_be.add(mask)
             part = (part - 1) & mask
     return found
 
@@ -193,7 +196,3 @@ class Options:
 
 def _named(names: list[str], mask: int) -> Stream:
     return frozenset(name for i, name in enumerate(names) if mask >> i & 1)
-
-
-def _known(problem: AdmissionProblem, names: list[str], mask: int) -> bool:
-    return mask & (mask - 1) == 0 or _named(names, mask) in problem.rates

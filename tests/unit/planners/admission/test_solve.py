@@ -42,6 +42,22 @@ def room() -> AdmissionProblem:
 
 
 @pytest.mark.parametrize("name", PLANNERS)
+def test_a_stream_with_a_rate_that_nothing_makes_is_no_way_to_a_query(name: str) -> None:
+    """a*b*c has a rate, but none of a*b, b*c and a*c has; a*b*c*d is made by way of a*d and a*b*d."""
+    streams = {one: Base(one, i % 2, 4.0) for i, one in enumerate("abcd")}
+    rates = {frozenset(some): 1.0 for some in ("ad", "abc", "abd", "abcd")}
+    queries = (Query("four", frozenset("abcd")), Query("three", frozenset("abc")))
+    hosts = (HostLimits("x", 90.0, 90.0, 90.0), HostLimits("y", 90.0, 90.0, 90.0))
+    problem = AdmissionProblem(hosts, 90.0, streams, rates, queries)
+    answer = solve(problem, name, Options(), ticks() if name != "milp" else lambda: 0.0)
+    assert [one.admitted for one in answer.decisions] == [True, False]
+    assert offline(problem) == 1.0
+    if name != "bound":
+        made = {"".join(sorted(one.output)) for _, one in answer.plan.placements}
+        assert made == {"ad", "abd", "abcd"}
+
+
+@pytest.mark.parametrize("name", PLANNERS)
 def test_every_planner_decides_every_query(name: str) -> None:
     told: list[tuple[int, int]] = []
     clock = ticks() if name != "milp" else lambda: 0.0
