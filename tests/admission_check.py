@@ -52,7 +52,12 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=14, help="of each problem")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--with", dest="planners", default=",".join(PLANNERS))
-    parser.add_argument("--deadline", type=float, default=5.0, help="CPU seconds for a query of the MILP")
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=1.0,
+        help="CPU seconds of a query; ours too looks so long for a plan",
+    )
     asked = parser.parse_args()
     total = 0
     for name in asked.planners.split(","):
