@@ -97,6 +97,11 @@ def _sites(root: Path) -> dict[str, tuple[str, str]]:
     return {row["name"]: (row["site"], row["observed"]) for row in json.loads(done.stdout)}
 
 
+def _sessions(root: Path) -> set[str]:
+    """Those that a run has opened at the sites, and not ended."""
+    return {path.stem for path in (root / ".headrace" / "engines").glob("*.json")}
+
+
 def _until(root: Path, done: Callable[[], bool], step: Callable[[], None] = lambda: None) -> None:
     deadline = time.monotonic() + 300
     while not done():
@@ -119,7 +124,9 @@ def test_moved_and_killed_a_project_gives_what_it_should(root: Path) -> None:
         run.send_signal(signal.SIGKILL)
         run.wait()
         feeding.up_to(22)()
+        earlier = _sessions(root)
         run = _start(root)
+        _until(root, lambda: not earlier & _sessions(root) and len(_sessions(root)) == len(earlier))
         before = kills._commits(root)
         _until(root, lambda: kills._commits(root) >= before + 2, feeding.up_to(38))
         assert _sites(root)["joined"][0] == "site2"

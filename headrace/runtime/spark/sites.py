@@ -4,6 +4,7 @@ The fence, for one site:
 
     it answers                      every session that Headrace has left there is taken over and ended
     it does not, and is ours        its process is dead, or is killed by its id
+    it dies while it is asked to    as one that did not answer
     it does not, and is not ours    its lease is waited for: if it answers meanwhile, see above
 
 A lease is a time, not a proof: a site that is cut off from us and not from the storage could go on after it.
@@ -20,6 +21,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from headrace.catalog.model import FileSource, Format, Source
@@ -31,6 +33,7 @@ from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.sites import Unit
+from headrace.runtime.spark.causes import is_site_gone
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
 from headrace.runtime.spark.federated import FederatedRun
@@ -289,24 +292,39 @@ class SparkFence:
         if not (opened or self._sessions_at(endpoint)):
             # Nothing of the project is there, so a site that is silent need not be waited for.
             return
-        if not self._ask(endpoint):
-            self._bury(site, endpoint)
-            return
-        self._end_left(endpoint)
-        if job in self._executor.running_at(endpoint):
-            self._executor.stop(job)
-        if not self._executor.has_stopped(job, endpoint):
-            self._stop_own(job, endpoint)
+
+        def stop() -> None:
+            self._end_left(endpoint)
+            if job in self._executor.running_at(endpoint):
+                self._executor.stop(job)
+            if not self._executor.has_stopped(job, endpoint):
+                self._stop_own(job, endpoint)
+
+        self._stop_or_bury(site, endpoint, stop)
 
     def clear_all(self) -> None:
         """No session of an earlier process is left, anywhere."""
         places = {address_of(left, self._endpoints.values()) for left in self._ledger.left()}
         names = {endpoint: site for site, endpoint in self._endpoints.items()}
         for endpoint in sorted(places):
-            if self._ask(endpoint):
-                self._end_left(endpoint)
+            stop = partial(self._end_left, endpoint)
+            self._stop_or_bury(names.get(endpoint, endpoint), endpoint, stop)
+
+    def _stop_or_bury(self, site: str, endpoint: str, stop: Callable[[], None]) -> None:
+        """Have it stopped by a site that answers. One that dies meanwhile is as dead as one that was before;
+        one that is there again by then, as another process, is asked once more."""
+        if not self._ask(endpoint):
+            self._bury(site, endpoint)
+            return
+        try:
+            stop()
+        except EngineError as error:
+            if not self._ask(endpoint):
+                self._bury(site, endpoint)
+            elif error.__cause__ is not None and is_site_gone(error.__cause__):
+                stop()
             else:
-                self._bury(names.get(endpoint, endpoint), endpoint)
+                raise
 
     def _ask(self, endpoint: str) -> bool:
         """Whether the site answers; one that is not ours has the time of its lease to do so."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -13,8 +13,10 @@ from typing import cast
 import psutil
 import pytest
 
+from headrace.errors import EngineError
+from headrace.runtime.spark import sites
 from headrace.runtime.spark.health import Checker, Health
-from headrace.runtime.spark.remote import Ledger
+from headrace.runtime.spark.remote import Ledger, stop_all
 from headrace.runtime.spark.servers import Server, read
 from headrace.runtime.spark.sites import FenceTimes, SitesExecutor, SparkFence
 
@@ -42,13 +44,14 @@ class Engine:
 
 
 class Silent(Checker):
-    """Nobody answers; every question takes a second."""
+    """Nobody answers, but for the first questions if so said; every question takes a second."""
 
     asked = 0
+    answers = 0
 
     def check(self, address: str, seconds: float) -> Health:
         Silent.asked += 1
-        return Health(False, 1.0, reason="nobody")
+        return Health(Silent.asked <= Silent.answers, 1.0, reason="nobody")
 
 
 @pytest.fixture
@@ -66,8 +69,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
         process.kill()
 
 
-def fence_of(engine: Engine, ledger: Ledger, servers: list[Server], lease: float = 0.0) -> SparkFence:
-    Silent.asked = 0
+def fence_of(
+    engine: Engine, ledger: Ledger, servers: list[Server], lease: float = 0.0, answers: int = 0
+) -> SparkFence:
+    Silent.asked, Silent.answers = 0, answers
     checker = Silent(lambda: float(Silent.asked), lambda: "fresh")
     times = FenceTimes(lease=lease, look=0.0)
     return SparkFence(
@@ -119,3 +124,46 @@ def test_where_nothing_of_the_project_is_nobody_is_asked(ledger: Ledger) -> None
 def test_a_job_that_was_seen_to_stop_needs_no_fence(ledger: Ledger) -> None:
     fence_of(Engine(stopped=True), ledger, []).clear("q", "site1")
     assert Silent.asked == 0 and [left.session for left in ledger.left()] == ["S"]
+
+
+def test_a_site_that_dies_while_it_stops_things_is_buried(server: Server, ledger: Ledger) -> None:
+    """It has answered, and then nobody is at its port."""
+    engine = Engine()
+    fence_of(engine, ledger, [server], answers=1).clear_all()
+    assert Silent.asked == 2 and server.process() is None
+    assert engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_a_site_of_others_that_dies_while_it_stops_things_has_the_time_of_its_lease(ledger: Ledger) -> None:
+    engine = Engine()
+    fence_of(engine, ledger, [], lease=4.0, answers=1).clear("q", "site1")
+    assert Silent.asked == 1 + 4 and engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_a_site_that_is_back_at_once_is_asked_once_more(
+    server: Server, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def stop(address: str, session: str, left: Callable[[], float]) -> list[str]:
+        asked.append(session)
+        return [] if len(asked) > 1 else stop_all(address, session, left)
+
+    monkeypatch.setattr(sites, "stop_all", stop)
+    engine = Engine()
+    fence_of(engine, ledger, [server], answers=2).clear_all()
+    assert asked == ["S", "S"] and server.process() is not None
+    assert engine.left == [] and ledger.left() == []
+
+
+def test_where_a_query_does_not_stop_at_a_site_that_answers_nothing_goes_on(
+    server: Server, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(address: str, session: str, left: Callable[[], float]) -> list[str]:
+        raise EngineError("queries of an earlier run do not stop")
+
+    monkeypatch.setattr(sites, "stop_all", stop)
+    fence = fence_of(Engine(), ledger, [server], answers=2)
+    with pytest.raises(EngineError, match="do not stop"):
+        fence.clear_all()
+    assert server.process() is not None and [left.session for left in ledger.left()] == ["S"]
