@@ -34,6 +34,7 @@ LONGEST_DAYS = 365_000
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 _SIZES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 253_402_300_799_999_999
 
 
 def unit_micros(unit: str) -> int | None:
@@ -98,8 +99,9 @@ def parse_instant(text: str) -> int:
 
 
 def format_instant(micros: int) -> str:
-    """ISO text in UTC without a zone mark; microseconds only where there are any."""
-    moment = _EPOCH + timedelta(microseconds=micros)
+    """ISO text in UTC without a zone mark; microseconds only where there are any. What is after the year 9999
+    reads as its end."""
+    moment = _EPOCH + timedelta(microseconds=min(micros, _LAST))
     return moment.replace(tzinfo=None).isoformat(sep=" ")
 
 

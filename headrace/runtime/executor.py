@@ -9,7 +9,7 @@ Desired and observed state are kept apart by the service; `JobState` is what was
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -132,10 +132,10 @@ class Executor(Protocol):
         `stop` and `status` take the job's id."""
         ...
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
-        """Let a member of a federated job give no window that ends later than `end` (microseconds of event
-        time). Outlives the process; waits for the batch that is being done. Raises InternalError where a
-        later window may have been given."""
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
+        """Let members of a federated job give no window that ends later than `end` (microseconds of event
+        time): all of them or, where it raises, none. Outlives the process; waits for the batch that is being
+        done. Raises InternalError where a later window may have been given."""
         ...
 
     def seen_until(self, job_id: str) -> int | None:

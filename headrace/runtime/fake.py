@@ -7,7 +7,7 @@ goes on for ever (without). It can be told to refuse to start, or to fail at a b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -106,13 +106,15 @@ class FakeExecutor:
         if ports.output is not None:
             ports.output.reopen()
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
-        if query not in self.federated.get(job_id, ()):
-            raise InternalError(f"job {job_id} has no member {query}")
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
+        for query in queries:
+            if query not in self.federated.get(job_id, ()):
+                raise InternalError(f"job {job_id} has no member {query}")
         given = self._job(job_id).progress.watermark
-        if self.until.get((job_id, query)) != end and given is not None and given > end:
-            raise InternalError(f"job {job_id} may have given windows of {query} that end after {end}")
-        self.until[job_id, query] = end
+        known = all(self.until.get((job_id, query)) == end for query in queries)
+        if not known and given is not None and given > end:
+            raise InternalError(f"job {job_id} may have given windows that end after {end}")
+        self.until |= {(job_id, query): end for query in queries}
 
     def seen_until(self, job_id: str) -> int | None:
         return self._job(job_id).progress.watermark

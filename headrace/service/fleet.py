@@ -10,7 +10,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -314,12 +314,11 @@ class Fleet:
     def seen_until(self, unit_id: str) -> int | None:
         return self._executor.seen_until(unit_id)
 
-    def bound(self, job: FederatedJob, queries_: Iterable[str], until: int) -> bool:
-        """Let these give no window that ends later; False where one may have been given already. `job` is
-        what the unit is from now on."""
+    def bound(self, job: FederatedJob, queries_: Collection[str], until: int) -> bool:
+        """Let these give no window that ends later; False where one may have been given already, and then
+        none is bound. `job` is what the unit is from now on."""
         try:
-            for name in queries_:
-                self._executor.set_until(job.id, name, until)
+            self._executor.set_until(job.id, queries_, until)
         except InternalError:
             return False
         self.units[job.id] = job

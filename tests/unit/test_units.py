@@ -128,3 +128,7 @@ def test_a_duration_has_an_end(text: str) -> None:
     with pytest.raises(ValueError, match="longer than 365,000 days"):
         parse_duration(text)
     assert parse_duration("365000 days") == 365_000 * 86_400 * SECOND
+
+
+def test_what_is_after_the_last_year_reads_as_its_end() -> None:
+    assert format_instant(10**18) == "9999-12-31 23:59:59.999999"

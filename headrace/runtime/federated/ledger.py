@@ -117,7 +117,9 @@ class Ledger:
 
     def keep(self, name: str, batch: int, newest: int, rows: pa.Table) -> None:
         folder = self.folder / "kept" / name
-        folder.mkdir(exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir()
+            sync_folder(folder.parent)
         _write(folder / f"{batch}_{newest}.arrow", rows)
 
     def kept(self, name: str, upto: int) -> Iterator[pa.Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,8 +112,8 @@ class SparkExecutor:
         self._trees.pop(job.id, None)
         self._federated.pop(job.id, None)
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
-        self._federated_job(job_id).set_until(query, end)
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
+        self._federated_job(job_id).set_until(queries, end)
 
     def seen_until(self, job_id: str) -> int | None:
         return self._federated_job(job_id).seen_until()

@@ -12,7 +12,7 @@ marks, a tick, makes Spark run one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,19 +117,22 @@ class FederatedRun(JobRun):
 
     # -- windows are given up to here ---------------------------------------------------------------
 
-    def set_until(self, query: str, end: int) -> None:
-        """Give no window of a member that ends later. Waits for the batch that is being done: it may not
-        know."""
-        if query not in self._members:
-            raise InternalError(f"job {self.federated.id} has no member {query}")
+    def set_until(self, queries: Collection[str], end: int) -> None:
+        """Give no window of these members that ends later. Waits for the batch that is being done: it may not
+        know. All of them are bound at once: a batch, or a kill, between two bounds would let the one member
+        skip windows that another may have given, and then no later bound is right for both."""
+        for query in queries:
+            if query not in self._members:
+                raise InternalError(f"job {self.federated.id} has no member {query}")
         with self._ledger.alone():
             until = self._ledger.until()
-            if until.get(query) == end:
+            if all(until.get(query) == end for query in queries):
                 # Asked again after a crash: what was given beyond it since was given by the bound.
                 return
             if self._ledger.done().given > end:
-                raise InternalError(f"job {self.federated.id} may have given windows of {query} after {end}")
-            self._ledger.write_until({**until, query: end})
+                names = ", ".join(queries)
+                raise InternalError(f"job {self.federated.id} may have given windows of {names} after {end}")
+            self._ledger.write_until({**until, **dict.fromkeys(queries, end)})
 
     def seen_until(self) -> int | None:
         """The newest event time taken in. Rows that only Spark's own state has seen show in the watermark."""

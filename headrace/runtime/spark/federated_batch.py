@@ -114,6 +114,11 @@ class BatchFunction:
         if number > held.federation.done.batch:
             fed = untagged(frame.toArrow(), held.program.feeds)
             held.federation.batch(number, watermark, fed)
+        else:
+            # It was done, and Spark, which did not get to write that down, has the batch again. Its rows are
+            # not needed, but its plan must run: only then does Spark's own state have the version that the
+            # next batch goes on from, and the watermark what these rows have moved it to.
+            frame.write.format("noop").mode("overwrite").save()
 
     def _opened(self, data: Any) -> _Open:
         held = _OPEN.get(self._folder)

@@ -3,7 +3,7 @@
 The fence, for one site:
 
     it answers                      every session that Headrace has left there is taken over and ended
-    it does not, and is ours        its process is dead, or is killed by its id
+    it does not, and is ours        its process is dead, or is killed by its id once its lease is over
     it dies while it is asked to    as one that did not answer
     it does not, and is not ours    its lease is waited for: if it answers meanwhile, see above
 
@@ -19,7 +19,7 @@ import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -119,10 +119,10 @@ class SitesExecutor(SparkExecutor):
             return Progress(job_id, JobState.FAILED, error="its site was lost")
         return super().progress(job_id)
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
         if self._is_lost(job_id):
             raise EngineError(f"the site of {job_id} was lost, and nobody has taken it over yet")
-        super().set_until(job_id, query, end)
+        super().set_until(job_id, queries, end)
 
     def seen_until(self, job_id: str) -> int | None:
         return None if self._is_lost(job_id) else super().seen_until(job_id)
@@ -321,14 +321,17 @@ class SparkFence:
         except EngineError as error:
             if not self._ask(endpoint):
                 self._bury(site, endpoint)
-            elif error.__cause__ is not None and is_site_gone(error.__cause__):
+            elif is_site_gone(error):
                 stop()
             else:
                 raise
 
     def _ask(self, endpoint: str) -> bool:
-        """Whether the site answers; one that is not ours has the time of its lease to do so."""
-        deadline = self._checker.clock() + (0.0 if self._server(endpoint) else self._times.lease)
+        """Whether the site answers. It has the time of its lease to do so, unless it is ours and its process
+        is gone: a busy machine keeps servers from answering, and all that one runs dies with it."""
+        server = self._server(endpoint)
+        dead = server is not None and server.process() is None
+        deadline = self._checker.clock() + (0.0 if dead else self._times.lease)
         while not self._checker.check(endpoint, self._times.patience).answers:
             if self._checker.clock() >= deadline:
                 return False

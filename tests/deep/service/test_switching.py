@@ -4,7 +4,7 @@ whenever the process is killed."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,12 +34,16 @@ def jump(second: int) -> float:
 
 
 class Ground:
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, pace: int = 1) -> None:
+    def __init__(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, pace: int = 1, also: tuple[str, ...] = ()
+    ) -> None:
+        """`also` are queries beside the one, in the same job."""
         self.death, self.pace = Death(), pace
         self.rate: Callable[[int], float] = jump
         self.share: Callable[[int], float] = lambda _: 0.5
         self.root, self.monkeypatch = root, monkeypatch
-        self.project: Project = write(root, top=f"{TOP}#engine: auto")
+        queries = dict.fromkeys(("top", *also), f"{TOP}#engine: auto")
+        self.project: Project = write(root, **queries)
         calibrated(self.project, COSTS)
         self.engine: SplitEngine | None = None
         self.notes: list[str] = []
@@ -79,9 +83,9 @@ class Ground:
         self.death.at, self.death.dead = None, False
         return died
 
-    def given(self) -> dict[str, list[int]]:
+    def given(self, query: str = "top") -> dict[str, list[int]]:
         """The ends of the windows that each job has given."""
-        folder = results_folder(self.project, self.project.queries["top"])
+        folder = results_folder(self.project, self.project.queries[query])
         found: dict[str, list[int]] = {}
         for path in sorted(folder.glob("part-*")):
             job, _, second = path.stem.removeprefix("part-").rpartition("-")
@@ -100,9 +104,13 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 
 def check(ground: Ground) -> int:
     """Every window once, from the first one on; the last of them."""
-    ends = sorted(end for ends in ground.given().values() for end in ends)
-    assert ends == list(range(1, len(ends) + 1))
-    return len(ends)
+    lasts = []
+    for query in ground.project.queries:
+        ends = sorted(end for ends in ground.given(query).values() for end in ends)
+        assert ends == list(range(1, len(ends) + 1)), query
+        lasts.append(len(ends))
+    assert len(set(lasts)) == 1
+    return lasts[0]
 
 
 def test_a_jump_of_the_rate_moves_the_query_to_the_split_that_is_best_now(ground: Ground) -> None:
@@ -151,18 +159,24 @@ def test_a_drain_does_not_choose_again_but_ends_what_was_begun(ground: Ground) -
     assert len(ground.jobs()) == 1
 
 
-def test_a_bound_that_comes_too_late_is_moved_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of more than the longest range: what the old job gives overtakes the bound, as often as not."""
-    ground = Ground(tmp_path, monkeypatch, pace=4)
+@pytest.mark.parametrize("also", [(), ("other", "third")])
+def test_a_bound_that_comes_too_late_is_moved_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, also: tuple[str, ...]
+) -> None:
+    """Batches of more than the longest range: what the old job gives overtakes the bound, as often as not.
+    It goes on at once when it was told."""
+    ground = Ground(tmp_path, monkeypatch, 4, also)
     bound = SplitEngine.set_until
     late: list[int] = []
 
-    def sometimes(self: SplitEngine, job_id: str, query: str, end: int) -> None:
+    def sometimes(self: SplitEngine, job_id: str, queries: Collection[str], end: int) -> None:
         if len(late) < 2:
             late.append(end)
             for _ in range(4):
                 self.progress(job_id)
-        bound(self, job_id, query, end)
+        bound(self, job_id, queries, end)
+        for _ in range(4):
+            self.progress(job_id)
 
     monkeypatch.setattr(SplitEngine, "set_until", sometimes)
     ground.run(rounds=60)
@@ -171,16 +185,18 @@ def test_a_bound_that_comes_too_late_is_moved_on(tmp_path: Path, monkeypatch: py
     assert len(ground.given()) == 2
 
 
-@pytest.mark.parametrize("pace", [1, 3])
-def test_killed_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
+@pytest.mark.parametrize(("pace", "also"), [(1, ()), (3, ()), (1, ("other",)), (3, ("other",))])
+def test_killed_at_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: int, also: tuple[str, ...]
+) -> None:
     """The steps around the handover: the run before it is the same each time."""
-    probe = Ground(tmp_path / "probe", monkeypatch, pace)
+    probe = Ground(tmp_path / "probe", monkeypatch, pace, also)
     probe.killed(10**9, rounds=45)
     steps = probe.death.steps
     first = next(i for i, name in enumerate(steps) if name.startswith("bound")) - 3
     last = max(i for i, name in enumerate(steps) if name == "remove") + 4
     for step in range(first, last):
-        ground = Ground(tmp_path / f"{step}", monkeypatch, pace)
+        ground = Ground(tmp_path / f"{step}", monkeypatch, pace, also)
         assert ground.killed(step, rounds=45)
         check(ground)
         ground.run(rounds=40)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,7 +163,7 @@ class Remote:
     def start_channel(self, *_: object, **__: object) -> None:
         raise NotImplementedError
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
         raise NotImplementedError
 
     def seen_until(self, job_id: str) -> int | None:

@@ -136,10 +136,10 @@ def test_a_federated_job_past_its_last_window_is_finished() -> None:
     for _ in range(3):
         executor.progress("f")
     with pytest.raises(InternalError):
-        executor.set_until("f", "a", 1_000_000)
+        executor.set_until("f", ["a"], 1_000_000)
     with pytest.raises(InternalError):
-        executor.set_until("f", "z", 9_000_000)
-    executor.set_until("f", "a", 4_000_000)
+        executor.set_until("f", ["z"], 9_000_000)
+    executor.set_until("f", ["a"], 4_000_000)
     # Another job takes over meanwhile; the query is then seen as it is there.
     executor.start_federated(_federated("g", "a"), _context(), {"a": _context()}, drain=False)
     seen = [executor.progress("f").state for _ in range(4)]
@@ -151,11 +151,11 @@ def test_a_last_window_may_be_told_twice_and_not_changed() -> None:
     """After a crash it is told again, when the job may be beyond it."""
     executor = FakeExecutor()
     executor.start_federated(_federated("f", "a"), _context(), {"a": _context()}, drain=False)
-    executor.set_until("f", "a", 1_500_000)
+    executor.set_until("f", ["a"], 1_500_000)
     for _ in range(5):
         executor.progress("f")
     assert executor.seen_until("f") == 2_000_000
-    executor.set_until("f", "a", 1_500_000)
+    executor.set_until("f", ["a"], 1_500_000)
     with pytest.raises(InternalError):
-        executor.set_until("f", "a", 1_600_000)
+        executor.set_until("f", ["a"], 1_600_000)
     assert executor.until == {("f", "a"): 1_500_000}

@@ -9,7 +9,7 @@ those from its first one on.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +89,7 @@ class DiskEngine:
     def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
         raise AssertionError("nothing is spread here")
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
         raise AssertionError("no split jobs here")
 
     def seen_until(self, job_id: str) -> int | None:

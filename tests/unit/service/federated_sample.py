@@ -9,7 +9,7 @@ be bounded away.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,15 +159,15 @@ class SplitEngine:
     def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
         raise AssertionError("nothing is spread here")
 
-    def set_until(self, job_id: str, query: str, end: int) -> None:
+    def set_until(self, job_id: str, queries: Collection[str], end: int) -> None:
         self._death.step(f"bound {job_id}")
         unit = self._units[job_id]
         known = _known(unit.folder)
-        if known["until"].get(query) == end:
+        if all(known["until"].get(query) == end for query in queries):
             return
         if known["position"] * MICROS > end:
             raise InternalError("a later window was given")
-        _write(unit.folder, {**known, "until": {**known["until"], query: end}})
+        _write(unit.folder, {**known, "until": {**known["until"], **dict.fromkeys(queries, end)}})
 
     def seen_until(self, job_id: str) -> int | None:
         return int(_known(self._units[job_id].folder)["position"]) * MICROS or None

@@ -4,6 +4,7 @@ site is lost."""
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class _Run:
     def stop(self) -> None:
         return None
 
-    def set_until(self, query: str, end: int) -> None:
+    def set_until(self, queries: Collection[str], end: int) -> None:
         raise AssertionError("it is given up")
 
     def progress_of(self, query: str) -> str:
@@ -92,7 +93,7 @@ def test_a_split_job_is_given_up_with_its_site(tmp_path: Path) -> None:
     assert executor.progress("q") == "progress of q"  # type: ignore[comparison-overlap]
     assert executor.seen_until("fed-1") is None
     with pytest.raises(EngineError, match="was lost"):
-        executor.set_until("fed-1", "p", 5)
+        executor.set_until("fed-1", ["p"], 5)
     executor._jobs["fed-1"] = executor._federated["p"] = other  # type: ignore[assignment]
     assert executor.progress("p") == "progress of p", "it was started again"  # type: ignore[comparison-overlap]
     executor._jobs.clear()
