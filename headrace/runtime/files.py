@@ -33,9 +33,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """The same file under a second name, at once; a copy where the two are on different disks.
+    """The same file under a second name, at once; a copy where the two are on different disks. What is in it
+    is on disk then, whoever wrote it; its name is when its folder is synced.
 
     A target that is there already stays: it was put there by an earlier try with the same content."""
+    _sync_file(source)
     try:
         target.hardlink_to(source)
     except FileExistsError:
@@ -43,4 +45,10 @@ def link_or_copy(source: Path, target: Path) -> None:
     except OSError:
         staged = target.with_name(f".{target.name}.tmp")
         shutil.copyfile(source, staged)
+        _sync_file(staged)
         staged.replace(target)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as held:
+        os.fsync(held.fileno())

@@ -234,16 +234,25 @@ class Relocator:
         order = [wanted_at(move, entries), move.target, move.source]
         return self._settle(move, entries, order, "the move was interrupted")
 
-    def place(self, move: Move, entries: Sequence[Entry]) -> str:
+    def place(self, move: Move, entries: Sequence[Entry]) -> tuple[str, str]:
         """For a manager that starts all its jobs anew: what `resume` does, up to the start. The site where
-        the job is to be started; the move is ended by the caller."""
+        the job is to be started, and what is wrong with what it has kept; the move is ended by the caller.
+
+        A folder that is not as it was left is no reason to stop there where the move has not carried it
+        anywhere: nobody would have looked, had there been no move, and a start looks for itself."""
         made = list(entries)
         self._clear(move, made)
         wanted = wanted_at(move, made)
         order = _different([wanted, move.target, move.source, *self._sites.others(move.job)])
         site = next((one for one in order if self._sites.answers(one)), wanted)
-        self._hand_over(move, made, site)
-        return site
+        left, here = (self._sites.state(move.job, one) for one in (home_of(move, made), site))
+        try:
+            self._hand_over(move, made, site)
+        except (HeadraceError, ValueError) as error:
+            if left != here:
+                raise
+            return site, error.render() if isinstance(error, HeadraceError) else str(error)
+        return site, ""
 
     # -- the steps ----------------------------------------------------------------------------------
 

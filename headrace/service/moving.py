@@ -246,8 +246,8 @@ def settle_open(project: Project, moves: Moves, ways: Ways) -> tuple[Outcome, ..
             moves.end(Outcome(move, move.source, False, reason="it was dropped"))
             moves.forget(move.job)
             continue
-        site = relocator.place(move, entries)
-        reason = "" if site == move.target else "the move was interrupted"
+        site, wrong = relocator.place(move, entries)
+        reason = wrong or ("" if site == move.target else "the move was interrupted")
         outcome = Outcome(move, site, site == move.target, reason=reason)
         moves.end(outcome)
         found.append(outcome)

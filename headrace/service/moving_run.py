@@ -169,8 +169,11 @@ class Moving:
         return self._carry(record, prepared)
 
     def _carry(self, record: MoveRecord, prepared: Future[Outcome | None] | None = None) -> list[Outcome]:
-        if record.job not in self.fleet.units:
+        unit = self.fleet.units.get(record.job)
+        if unit is None:
             return self._left(record.move)
+        if unit.site != record.source:
+            return self._replaced(record, unit.site)
         try:
             refused = None if prepared is None else self._prepared(record, prepared)
             outcome = refused or self.relocator.carry(record.move)
@@ -178,6 +181,14 @@ class Moving:
             # It stays open: `resume` carries it on as soon as a site can take the job.
             self.note(f"{record.job}: {error.message}")
             return []
+        self.note(_told(outcome))
+        return [outcome]
+
+    def _replaced(self, record: MoveRecord, site: str) -> list[Outcome]:
+        """It was dropped while the move was prepared, and is there again, elsewhere: nobody has asked for a
+        move of that one."""
+        outcome = Outcome(record.move, site, False, reason="it was dropped and added again meanwhile")
+        self.moves.end(outcome)
         self.note(_told(outcome))
         return [outcome]
 

@@ -44,6 +44,8 @@ def lightest_limit(problem: Problem, weights: Sequence[float], most: int) -> lis
         return pieces_within(problem, weights, low)
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
+        if middle in (low, high):
+            break  # Next to each other: weights may be as small as numbers get.
         found = pieces_within(problem, weights, middle)
         if len(found) <= most:
             best, high = found, middle

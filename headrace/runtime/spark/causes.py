@@ -43,11 +43,12 @@ def cause_of(error: BaseException, most: int = 500) -> str:
 
 
 def is_site_gone(error: BaseException) -> bool:
-    """Whether the server, or the session that it had for us, is there no more: an error that tells nothing of
-    the job that met it."""
+    """Whether the server, or the session that it had for us, is there no more: an error, or what it was
+    raised from, that tells nothing of the job that met it."""
     status = getattr(error, "getGrpcStatusCode", None)
     code = f"StatusCode.{status().name}" if callable(status) else ""
-    return _GONE.search(f"{code} {getattr(error, 'desc', '') or error}") is not None
+    gone = _GONE.search(f"{code} {getattr(error, 'desc', '') or error}") is not None
+    return gone or (error.__cause__ is not None and is_site_gone(error.__cause__))
 
 
 def _behind(error: BaseException, text: str) -> str:

@@ -41,7 +41,8 @@ class Fence:
             try:
                 process.wait(timeout=_GRACE_SECONDS)
             except psutil.TimeoutExpired:
-                process.kill()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
                 process.wait(timeout=_GRACE_SECONDS)
         self._path.unlink(missing_ok=True)
 

@@ -138,9 +138,10 @@ class Publisher:
             files, rows = files + 1, rows + count
         if fresh and self._results is not None:
             sync_folder(self._results)
-        self.done, self._logged = Published(files, rows), logged
         if fresh:
+            # First: what is taken for given may be removed from where it was staged.
             write_json(self._ledger, {"files": files, "rows": rows})
+        self.done, self._logged = Published(files, rows), logged
         return self.done
 
     def _give(self, path: Path, number: int) -> None:

@@ -226,7 +226,8 @@ def kill(server: Server) -> bool:
     if process is None:
         return False
     workers = _children(process)
-    process.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.kill()
     _gone([process, *workers])
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from headrace.errors import EngineError
 from headrace.runtime.spark import sites
 from headrace.runtime.spark.health import Checker, Health
 from headrace.runtime.spark.remote import Ledger, stop_all
-from headrace.runtime.spark.servers import Server, read
+from headrace.runtime.spark.servers import Server, kill, read
 from headrace.runtime.spark.sites import FenceTimes, SitesExecutor, SparkFence
 
 ADDRESS = "sc://127.0.0.1:1"
@@ -103,6 +104,31 @@ def test_a_server_that_is_just_being_started_again_is_left_alone(
     engine = Engine()
     fence_of(engine, ledger, [server]).clear_all()
     assert server.process() is not None and engine.left == [ADDRESS] and ledger.left() == []
+
+
+def test_a_server_of_ours_that_may_only_be_busy_has_the_time_of_its_lease(
+    server: Server, ledger: Ledger
+) -> None:
+    engine = Engine()
+    fence = fence_of(engine, ledger, [server], lease=5.0)
+    fence.clear("q", "site1")
+    assert Silent.asked == 5 and server.process() is None
+    ledger.begin("S", ADDRESS)
+    Silent.asked = 0
+    fence.clear("q", "site1")
+    assert Silent.asked == 1, "one that is dead is not waited for"
+
+
+def test_a_server_that_dies_before_it_is_killed_is_dead(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(process: psutil.Process, recursive: bool = False) -> list[psutil.Process]:
+        os.kill(process.pid, signal.SIGKILL)
+        os.waitpid(process.pid, 0)
+        return []
+
+    monkeypatch.setattr(psutil.Process, "children", dies)
+    assert kill(server) and server.process() is None
 
 
 def test_a_site_that_is_not_ours_has_the_time_of_its_lease(ledger: Ledger) -> None:

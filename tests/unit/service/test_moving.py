@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,43 @@ def test_the_next_run_settles_what_a_killed_one_has_left(project: Project, moves
     assert [(one.move.job, one.site) for one in found] == [("a", "west"), ("t1", "east")]
     assert moves.homes() == {"a": "west"} and not moves.open_moves(), "t1 is where it was"
     assert ("a", "east") in sites.cleared and ("t1", "east") in sites.cleared
+
+
+def test_a_checkpoint_that_is_not_as_it_was_left_keeps_no_run_from_starting(
+    project: Project, moves: Moves
+) -> None:
+    """A query whose results are in memory begins anew at every start: killed after the start of its rescue,
+    it has less than the journal says. The move ends; what is wrong is told."""
+    folder = job_folder(project, "a")
+    folder.mkdir(parents=True)
+    facts: dict[str, str | int] = {"from": "east", "fingerprint": "f", "batch": 10}
+    asked = moves.ask("a", "east", "west")
+    for entry in (Entry(Step.STOP, "east"), Entry(Step.HAND_OVER, "west", facts), Entry(Step.START, "west")):
+        moves.write(Move(asked, "a", "east", "west"), entry)
+    sites = Sites()
+    [found] = settle_open(project, moves, sites.ways)
+    assert found.site == "west" and "belongs to another plan" in found.reason
+    assert not moves.open_moves() and {("a", "east"), ("a", "west")} <= set(sites.cleared)
+    moves.write(Move(moves.ask("a", "west", "east"), "a", "west", "east"), Entry(Step.STOP, "west"))
+    (folder / "job.json").write_text("{")
+    [found] = settle_open(project, moves, sites.ways)
+    assert found.site == "west" and found.reason and not moves.open_moves()
+
+
+def test_a_job_that_is_added_again_elsewhere_while_its_move_is_prepared_is_left_alone(
+    project: Project, moves: Moves, run: Run
+) -> None:
+    asked = moves.ask("a", "east", "west")
+    assert run.moving.carry_out() == [], "it is being prepared"
+    unit = run.fleet.units["a"]
+    run.fleet.stop(["a"])
+    run.fleet.forget("a")
+    run.fleet.start(project, replace(unit, site="south"))
+    run.rounds()
+    record = moves.get(asked)
+    assert record is not None and record.state == "stayed" and "added again" in record.message
+    assert run.fleet.units["a"].site == "south"
+    assert run.executor.calls == [("start", "a"), ("stop", "a"), ("start", "a")]
 
 
 def test_a_run_does_not_start_while_an_old_copy_may_run(project: Project, moves: Moves) -> None:

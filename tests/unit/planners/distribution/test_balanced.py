@@ -118,6 +118,13 @@ def test_cutting_is_exact_on_trees() -> None:
         assert all(sum(weights[int(n[1:])] for n in piece) <= max(weights) * (1 + 1e-9) for piece in within)
 
 
+@pytest.mark.parametrize("least", [5e-324, 1e-310])
+def test_cutting_ends_at_the_smallest_numbers(least: float) -> None:
+    operators = (Operator("o0", ("s",)), Operator("o1", ("o0",)), Operator("o2", ("o1",)))
+    problem = Problem(sites(1), operators, (), (Stream("s", 1.0),))
+    assert lightest_limit(problem, [least] * 3, 1) == [["o2", "o1", "o0"]]
+
+
 def test_too_many_tables_are_refused() -> None:
     problem = paper_plan(20, 3, Random(0))
     with pytest.raises(UserError, match="more than 200,000 tables"):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from headrace.errors import EngineError
 from headrace.runtime.spark.causes import cause_of, is_site_gone
 
 CALL = """<_InactiveRpcError of RPC that terminated with:
@@ -153,3 +154,6 @@ def test_what_tells_the_cause_is_kept(error: Exception, told: str) -> None:
 )
 def test_a_lost_server_is_told_from_what_a_job_does(error: Exception, gone: bool) -> None:
     assert is_site_gone(error) is gone
+    outer = EngineError("Spark does not start it")
+    outer.__cause__ = error
+    assert is_site_gone(outer) is gone

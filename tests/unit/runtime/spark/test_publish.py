@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from headrace.catalog.model import SinkKind
+from headrace.runtime.spark import publish
 from headrace.runtime.spark.publish import MARKER, Published, Publisher, committed, count_rows
 
 
@@ -61,6 +63,25 @@ def test_a_crash_between_linking_and_remembering_does_not_double(tmp_path: Path)
     publisher(tmp_path).publish()
     (tmp_path / "state" / "published.json").unlink()
     assert publisher(tmp_path).publish() == Published(files=1, rows=3)
+    assert given(tmp_path) == [("part-000000.parquet", 3)]
+
+
+def test_what_could_not_be_written_down_is_not_taken_for_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full for a moment: whoever asks again is not told of files that a restart would miss."""
+    log(tmp_path / "staging", "0", stage(tmp_path / "staging", "part-a", 3))
+    one = publisher(tmp_path)
+
+    def full(path: Path, data: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publish, "write_json", full)
+        with pytest.raises(OSError, match="no space"):
+            one.publish()
+    assert one.done == Published()
+    assert one.publish() == publisher(tmp_path).done == Published(files=1, rows=3)
     assert given(tmp_path) == [("part-000000.parquet", 3)]
 
 
