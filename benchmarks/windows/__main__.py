@@ -23,7 +23,7 @@ from benchmarks.windows.engines import ROOT, Engine, Places
 from benchmarks.windows.kept import Kept, Made
 from benchmarks.windows.options import Options
 from benchmarks.windows.spec import NONE
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, UserError
 from headrace.runtime.java import find_java
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -91,6 +91,11 @@ def measure(wanted: Options, made: Made, say: Say, keep: Callable[[Kept], None])
     every = list(cases(wanted))
     first = wanted.workloads[0]
     missing = {engine for engine, case in every if (engine, case) not in known}
+    if missing & {Engine.FLINK, Engine.READING} and not places.flink.exists():
+        raise UserError(
+            f"Flink has no environment here: {places.flink}",
+            hint='Make it with `make bench-windows ARGS="..."`, or leave it out with --engines.',
+        )
     if Engine.PLAIN in missing and chosen.TABLE in wanted.parts:
         tried = Case(first, 1, wanted.input(first), wanted.files_per_batch)
         bench.store = better_store(bench, tried, say) if wanted.store == "try" else wanted.store
