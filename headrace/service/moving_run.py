@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.relocate import Move, Outcome, Relocator, suspects
 from headrace.runtime.sites import Unit, Ways
+from headrace.service.beside import Beside
 from headrace.service.channel_layout import channel_context, fed_tree_context, ports_of
 from headrace.service.fleet import Fleet, queries
 from headrace.service.layout import gone_context, job_folder, query_context, tree_context
@@ -122,7 +123,7 @@ class Moving:
     moves: Moves
     ways: Ways
     note: Callable[[str], None] = lambda _: None
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
+    _pool: Beside[Outcome | None] = field(default_factory=lambda: Beside(_AT_ONCE))
     _preparing: dict[int, tuple[MoveRecord, Future[Outcome | None]]] = field(default_factory=dict)
     _waits: dict[str, str] = field(default_factory=dict)
     """What was last told of a site whose jobs have no other place, and of a move that cannot be ended."""
@@ -316,7 +317,7 @@ class Moving:
 
     def close(self) -> None:
         """Moves that are being prepared are given up: the next run finds them in the journal."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
 
 
 def _told(outcome: Outcome) -> str:

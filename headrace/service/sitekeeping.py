@@ -14,10 +14,11 @@ is done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from headrace.runtime.executor import ENDED, JobState
+from headrace.service.beside import Beside
 from headrace.service.moving_run import Moving
 
 _MISSES = 3
@@ -37,7 +38,7 @@ class Sitekeeping:
 
     moving: Moving
     clock: Callable[[], float]
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_AT_ONCE))
+    _pool: Beside[bool] = field(default_factory=lambda: Beside(_AT_ONCE))
     _asking: dict[str, tuple[Future[bool], frozenset[str]]] = field(default_factory=dict)
     """The answer to come, and the jobs that had failed when the site was asked: it says nothing of others."""
     _asked: dict[str, float] = field(default_factory=dict)
@@ -170,7 +171,7 @@ class Sitekeeping:
             self.moving.resume()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.close()
         self.moving.close()
 
 

@@ -18,6 +18,7 @@ from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.federated.ledger import Ledger
 from headrace.runtime.results import read_results
 from headrace.runtime.spark.executor import SparkExecutor
+from headrace.runtime.spark.federated import FederatedRun
 from tests.federated_cases import (
     QUERIES,
     SECOND,
@@ -146,6 +147,26 @@ def test_a_job_goes_on_where_it_was_stopped(
     changed = FederatedJob(name, "local", (member(query, QUERIES[query], other),))
     with pytest.raises(UserError, match="changed since its last run"):
         start(executor, tmp_path, changed, drain=True)
+
+
+def test_a_history_comes_in_batches_of_so_many_bytes(
+    executor: SparkExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing says how many files are a batch; all of them at once may be more than memory can hold."""
+    rows = readings(14, 30)
+    write_batches(tmp_path / "in", sliced(rows, 6))
+    largest = max(path.stat().st_size for path in (tmp_path / "in").iterdir())
+    monkeypatch.setattr(FederatedRun, "_most_bytes", 2 * largest)
+    job = FederatedJob("fed-bytes", "local", (member("cq1", QUERIES["cq1"], "ssddd"),))
+    _, members = contexts(tmp_path, job)
+    streams = {"readings": with_files(STREAM, tmp_path / "in", None)}
+    context = context_of(tmp_path, streams, TABLES, name=job.id)
+    executor.start_federated(job, context, members, drain=True)
+    wait(executor, "fed-bytes", 600)
+    read = list((context.state / "checkpoint" / "sources").glob("*/[0-9]*"))
+    with_rows = [path.read_text().count(".parquet") for path in read if "/in/" in path.read_text()]
+    assert len(with_rows) >= 3 and max(with_rows) <= 3
+    assert_answers(tmp_path, job, rows)
 
 
 def _uncommit(state: Path) -> None:

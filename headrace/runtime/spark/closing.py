@@ -18,7 +18,7 @@ that is not in it came afterwards, and the job says so instead of dropping its r
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from headrace.catalog.model import FileSource, Stream
@@ -36,8 +36,17 @@ from headrace.runtime.spark.sources import (
 
 
 class Closing:
-    def __init__(self, streams: Mapping[str, Stream], *, state: Path, root: Path, generated: Path) -> None:
-        self._streams, self._state = streams, state
+    def __init__(
+        self,
+        streams: Mapping[str, Stream],
+        *,
+        state: Path,
+        root: Path,
+        generated: Path,
+        most_bytes: int | None = None,
+    ) -> None:
+        """`most_bytes`: of files in one batch, for sources that do not say how many files."""
+        self._streams, self._state, self._most_bytes = streams, state, most_bytes
         self._checkpoint = state / "checkpoint"
         self._list = state / "closing.json"
         found = {name: file_source(stream, root, generated) for name, stream in streams.items()}
@@ -87,13 +96,26 @@ class Closing:
 
     def one_batch_left(self) -> bool:
         """Whether the next batch takes all that is left of every stream, as far as can be known."""
-        limited = {name: s for name, s in self._sources.items() if s.files_per_batch is not None}
+        limited = {
+            name: s
+            for name, s in self._sources.items()
+            if s.files_per_batch is not None or self._most_bytes is not None
+        }
         if not all(map(is_plain, limited.values())):
             return False
         inputs, seen = self._inputs(), seen_files(self._checkpoint)
-        left = {name: len(inputs[name] - seen) for name in limited}
-        few = all(left[name] <= (s.files_per_batch or 0) for name, s in limited.items())
+        few = all(self._fits(source, inputs[name] - seen) for name, source in limited.items())
         return few and inputs == self._at_start and is_planned(self._checkpoint)
+
+    def _fits(self, source: FileSource, left: Collection[Path]) -> bool:
+        """Whether one batch takes all these files."""
+        if source.files_per_batch is not None:
+            return len(left) <= source.files_per_batch
+        try:
+            size = sum(path.stat().st_size for path in left)
+        except OSError:
+            return False  # It is gone, or just being replaced.
+        return self._most_bytes is None or len(left) <= 1 or size <= self._most_bytes
 
     def close(self) -> None:
         """Close every stream; a second call of a process does nothing."""

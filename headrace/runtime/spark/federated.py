@@ -67,6 +67,10 @@ class _Observed(Observed):
 class FederatedRun(JobRun):
     """`context` is the job's own (its `sink` means nothing); `members` has the context of each query."""
 
+    _most_bytes = 64 << 20
+    """A batch goes through the memory of one process, and its rows into DuckDB's, which is limited: a history
+    that was there before the job must not come as one batch."""
+
     def __init__(
         self,
         job: FederatedJob,
@@ -81,7 +85,11 @@ class FederatedRun(JobRun):
         read = dict.fromkeys(name for member in job.members for name in lp.streams_of(member.plan))
         self._streams = {name: context.streams[name] for name in read}
         self._closing = Closing(
-            self._streams, state=context.state, root=context.root, generated=self._generated
+            self._streams,
+            state=context.state,
+            root=context.root,
+            generated=self._generated,
+            most_bytes=self._most_bytes,
         )
         # The database needs the watermark, whatever Spark itself does with it.
         self._stateful = True

@@ -54,6 +54,9 @@ def engine_message(error: BaseException) -> str:
 class JobRun:
     """A job from `begin` to one of the ended states."""
 
+    _most_bytes: int | None = None
+    """Of input files in one micro-batch, for sources that do not say how many files; None: all there are."""
+
     def __init__(self, job: Job, context: JobContext, *, drain: bool) -> None:
         self.job, self._context, self._drain = job, context, drain
         self._checkpoint = context.state / "checkpoint"
@@ -175,6 +178,7 @@ class JobRun:
                     root=self._context.root,
                     generated=self._generated,
                     marks=self._closing.marks(node.stream) if self._stateful else None,
+                    most_bytes=self._most_bytes,
                 )
             elif isinstance(node, lp.TableScan):
                 views[node] = f"{prefix}_{node.table}_{len(views)}"

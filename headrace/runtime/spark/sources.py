@@ -89,7 +89,9 @@ def file_source(stream: Stream, root: Path, generated: Path) -> FileSource | Non
             return None
 
 
-def _read_stream(session: Session, stream: Stream, root: Path, generated: Path) -> Session:
+def _read_stream(
+    session: Session, stream: Stream, root: Path, generated: Path, most_bytes: int | None
+) -> Session:
     source = file_source(stream, root, generated)
     if source is None:
         assert isinstance(stream.source, RateSource)
@@ -100,6 +102,8 @@ def _read_stream(session: Session, stream: Stream, root: Path, generated: Path) 
     reader = reader.option("maxFileAge", _FOREVER)
     if source.files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", source.files_per_batch)
+    elif most_bytes is not None:
+        reader = reader.option("maxBytesPerTrigger", most_bytes)
     return reader.load(source.path)
 
 
@@ -135,13 +139,16 @@ def stream_view(
     root: Path,
     generated: Path,
     marks: Path | None,
+    most_bytes: int | None = None,
 ) -> None:
-    """Register the view of a scan. `marks` is the stream's folder of close marks; None: no watermark."""
+    """Register the view of a scan. `marks` is the stream's folder of close marks; None: no watermark.
+    `most_bytes`: of files in one micro-batch, where the source does not say how many files; at least one."""
     if isinstance(scan, DerivedScan):
         _derived_rows(session, scan, stream, marks).createOrReplaceTempView(name)
         return
     time = _SQL.name(scan.time)
-    rows = _read_stream(session, stream, root, generated).select(*map(_SQL.name, scan.columns.names))
+    rows = _read_stream(session, stream, root, generated, most_bytes)
+    rows = rows.select(*map(_SQL.name, scan.columns.names))
     if marks is not None:
         marks.mkdir(parents=True, exist_ok=True)
         # All columns, though a mark holds only the time: Parquet fills in NULLs at run time. NULLs written

@@ -48,7 +48,7 @@ class Inline:
             done.set_exception(error)
         return done
 
-    def shutdown(self, **_: object) -> None:
+    def close(self) -> None:
         return None
 
 
@@ -104,7 +104,7 @@ class World:
         self.notes: list[str] = []
         self.project: Project = write(root, REST, top=f"{TOP}#{engine}\n    site: east")
         for module in (moving_run, sitekeeping):
-            monkeypatch.setattr(module, "ThreadPoolExecutor", Inline)
+            monkeypatch.setattr(module, "Beside", Inline)
 
         def transaction(store: Any, work: Any, **how: Any) -> Any:
             self.death.step("transaction")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -83,11 +83,14 @@ class Lossy(served.World):
         )
 
 
-class AtOnce(Executor):
+class AtOnce:
     """Whoever asks has the answer, so that rounds are the same whatever the machine does meanwhile."""
 
     def __init__(self, count: int) -> None:
-        super().__init__()
+        pass
+
+    def close(self) -> None:
+        pass
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         made: Future[T] = Future()
@@ -102,7 +105,7 @@ def test_a_lost_site_is_given_nothing_and_is_known_to_be_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (sitekeeping, moving_run):
-        monkeypatch.setattr(module, "ThreadPoolExecutor", AtOnce)
+        monkeypatch.setattr(module, "Beside", AtOnce)
     cores = {"a": 0.5, "b": 0.5, "c": 0.4, "d": 0.4}
     world = Lossy(served.project(tmp_path, cores, at="south"), cores, down={"south"})
     before: list[MoveRecord] = []

@@ -24,6 +24,12 @@ def closing(root: Path, path: str = "in", most: int | None = 1) -> Closing:
     return Closing({"s": stream(path, most)}, state=root / "state", root=root, generated=root / "data")
 
 
+def bounded(root: Path, most_bytes: int) -> Closing:
+    (root / "state").mkdir(parents=True, exist_ok=True)
+    streams = {"s": stream("in", None)}
+    return Closing(streams, state=root / "state", root=root, generated=root / "data", most_bytes=most_bytes)
+
+
 def put(root: Path, *names: str) -> None:
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +56,23 @@ def test_closed_with_the_last_file_and_not_before(tmp_path: Path) -> None:
     assert not job.one_batch_left()
     read(tmp_path, 0, "in/a")
     assert job.one_batch_left()
+
+
+def test_closed_with_the_last_bytes_and_not_before(tmp_path: Path) -> None:
+    """Each file has two bytes. A file alone is a batch, however large it is."""
+    put(tmp_path, "in/a", "in/b", "in/c")
+    job, small = bounded(tmp_path, 4), bounded(tmp_path, 1)
+    assert not job.one_batch_left()
+    read(tmp_path, 0, "in/a")
+    assert job.one_batch_left()
+    assert not small.one_batch_left()
+    read(tmp_path, 1, "in/b")
+    assert small.one_batch_left()
+
+
+def test_not_where_bytes_are_limited_and_spark_may_list_other_files(tmp_path: Path) -> None:
+    put(tmp_path, "in/day=1/a")
+    assert not bounded(tmp_path, 4).one_batch_left()
 
 
 def test_not_while_spark_plans_a_batch(tmp_path: Path) -> None:
