@@ -116,14 +116,19 @@ def _commits(root: Path) -> int:
     return sum(1 for _ in root.glob(".headrace/jobs/*/checkpoint/commits/[0-9]*"))
 
 
-def _kill_somewhere(root: Path, process: subprocess.Popen[bytes], rng: random.Random) -> bool:
-    """Kill the run after a random number of further commits and a moment; False if it ended before."""
-    goal = _commits(root) + rng.randrange(14)
+def _reach(root: Path, process: subprocess.Popen[bytes], goal: int) -> bool:
+    """Wait for so many commits; False if the run ended before."""
     deadline = time.monotonic() + 120
     while _commits(root) < goal and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
+    return process.poll() is None
+
+
+def _kill_somewhere(root: Path, process: subprocess.Popen[bytes], rng: random.Random) -> bool:
+    """Kill the run after a random number of further commits and a moment; False if it ended before."""
+    running = _reach(root, process, _commits(root) + rng.randrange(14))
     time.sleep(rng.random() * 0.6)
-    if process.poll() is not None:
+    if not running or process.poll() is not None:
         return False
     if rng.random() < 0.5:
         process.kill()
@@ -157,7 +162,30 @@ def run_round(root: Path, seed: int, kills: int, say: Callable[[str], None] = la
             break
         killed += 1
         say(f"project {seed}: kill {killed} of {kills} after {_commits(root)} commits")
-    process = _start(root)
+    return _to_the_end(root, _start(root), inputs, killed)
+
+
+def lose_engine(root: Path, seed: int, times: int = 1) -> Round:
+    """Kill only the JVM of one run, so often: the run itself starts another one and goes on."""
+    inputs, rng = make_project(root, seed), random.Random(seed)
+    process, killed = _start(root), 0
+    while killed < times and _reach(root, process, _commits(root) + 3 + rng.randrange(8)):
+        pid = int((root / ".headrace" / "engine.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        killed += 1
+        while process.poll() is None and pid == int(_engine_file(root).split()[0]):
+            time.sleep(0.05)
+    return _to_the_end(root, process, inputs, killed)
+
+
+def _engine_file(root: Path) -> str:
+    path = root / ".headrace" / "engine.pid"
+    return path.read_text() if path.exists() else "0"
+
+
+def _to_the_end(
+    root: Path, process: subprocess.Popen[bytes], inputs: dict[str, pa.Table], killed: int
+) -> Round:
     problems = []
     if process.wait(timeout=300) != 0:
         problems.append(f"exit code {process.returncode}: {(root / 'run.log').read_text()[-2000:]}")

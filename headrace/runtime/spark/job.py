@@ -33,8 +33,9 @@ from headrace.runtime.spark.closing import Closing
 from headrace.runtime.spark.compile import Compiler, is_stateful
 from headrace.runtime.spark.late import LateCounter
 from headrace.runtime.spark.observed import Observed
+from headrace.runtime.spark.passing import DIED
 from headrace.runtime.spark.publish import Publisher, file_format, writer_options
-from headrace.runtime.spark.session import Session
+from headrace.runtime.spark.session import Session, engine_died
 from headrace.runtime.spark.sources import (
     CLOSE,
     known_rows,
@@ -134,6 +135,7 @@ class JobRun:
             self._close_early()
             self._observed.totals = known_rows(self._streams, context.root, self._generated)
         self._query = self._start(session)
+        self._spark = session
         self._observed.state = JobState.RUNNING
         self._thread = threading.Thread(target=self._run, name=f"job {self.job.id}", daemon=True)
         self._thread.start()
@@ -224,7 +226,8 @@ class JobRun:
                 self._end(JobState.STOPPED)
             else:
                 self._observed.lost = is_site_gone(error)
-                self._end(JobState.FAILED, self._closing.told(engine_message(error)))
+                died = engine_died(self._spark, error)
+                self._end(JobState.FAILED, DIED if died else self._closing.told(engine_message(error)))
 
     def _drain_input(self) -> None:
         """Read the input to its end, close the streams, give what is still open."""

@@ -6,17 +6,22 @@ Known by Spark's own words, as they stand in the reason of a failed job:
   with its tasks.
 - The rows of a small table are to be at every worker within five minutes, and an answer of another part of
   Spark is awaited for two.
+And in ours: the JVM of this process is gone. The next start has another one.
 """
 
 from __future__ import annotations
 
+DIED = "the JVM of Spark in this process has ended: it was killed, or crashed"
+
 _SAID = (
+    DIED,
     "Python worker failed to connect back",
     "Could not execute broadcast in",
     "Futures timed out after",
 )
 
 HINT = "The machine is overloaded: run fewer jobs at once, with planner.parallel, and run again to go on."
+_DIED_HINT = "Is memory short? Give the site less of it, or set planner.parallel lower; run again to go on."
 
 
 def is_passing(reason: str) -> bool:
@@ -26,4 +31,5 @@ def is_passing(reason: str) -> bool:
 
 def hinted(reason: str) -> str:
     """The reason, with what to do where it is one that should have passed."""
-    return f"{reason}\nhint: {HINT}" if is_passing(reason) else reason
+    hint = _DIED_HINT if DIED in reason else HINT
+    return f"{reason}\nhint: {hint}" if is_passing(reason) else reason

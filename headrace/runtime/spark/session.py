@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 import threading
+import warnings
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +34,8 @@ _PATIENCE = 5.0
 """Seconds in which a Spark Connect server must take a connection, and let a session go."""
 _RETRIES, _LONGEST_WAIT = 5, 1000
 """How often a call that finds nobody is tried again; the longest wait between, in ms. 3 s in all."""
+_DYING_SECONDS = 2.0
+"""From the end of a JVM's connections to its own."""
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = (
@@ -112,10 +116,13 @@ class Sessions:
             raise _over()
         known = self._open.get(endpoint)
         remote = endpoint.startswith("sc://")
-        if known is not None and (not remote or _is_usable(known.session)):
+        if known is not None and (_is_usable(known.session) if remote else not engine_died(known.session)):
             return _made_current(known.session) if remote else known.session
-        if known is not None:
+        if known is not None and remote:
             self.forget(endpoint)
+        elif known is not None:
+            del self._open[endpoint]
+            _bury(known.session)
         session = self._connect(endpoint, ledger) if remote else self._classic(endpoint, shuffle_partitions)
         wanted = settings(shuffle_partitions) | checkpoint_settings(str(session.version))
         for key, value in wanted.items():
@@ -249,6 +256,33 @@ def _made_current(session: Session) -> Session:
     return session
 
 
+def engine_died(session: Session, error: BaseException | None = None) -> bool:
+    """Whether the JVM that this process started for a session has ended. `error` is what was met: who finds
+    its connection closed may know it before the system does."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return False
+    process = getattr(session.sparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_DYING_SECONDS if isinstance(error, (OSError, *_gone())) else 0.0)
+    return process.returncode is not None
+
+
+def _bury(session: Session) -> None:
+    """Have Spark's client start another JVM when it is asked for a session: it keeps the one that died."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.sparkContext.stop()
+    with contextlib.suppress(Exception):
+        session.sparkContext._gateway.shutdown_callback_server()
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
 def _is_usable(session: Session) -> bool:
     """Whether the server still has the session: one that was started anew has not."""
     try:
@@ -283,10 +317,10 @@ def _hush_workers(session: Session, log: Path) -> None:
 
 
 def _gone() -> tuple[type[Exception], ...]:
-    """What a session throws when its JVM is no longer there."""
-    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+    """What a session throws when its JVM is no longer there, besides errors of the system."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-    return (Py4JNetworkError,)
+    return (Py4JError,)
 
 
 def _answers(address: str) -> bool:
