@@ -10,12 +10,13 @@ from typing import Literal
 from headrace.experiments.shown import TextTable
 
 Verdict = Literal["holds", "partly", "does not hold", "not compared"]
-_WORDS: dict[Verdict, str] = {
-    "holds": "hold",
-    "partly": "hold partly",
-    "does not hold": "do not hold",
-    "not compared": "could not be compared",
+_WORDS: dict[Verdict, tuple[str, str]] = {
+    "holds": ("holds", "hold"),
+    "partly": ("holds partly", "hold partly"),
+    "does not hold": ("does not hold", "do not hold"),
+    "not compared": ("could not be compared", "could not be compared"),
 }
+"""Of one claim, and of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class Bar:
 def statement(claims: Sequence[Claim]) -> str:
     """Which claims hold, in plain words."""
     count = Counter(claim.verdict for claim in claims)
-    told = ", ".join(f"{count[verdict]} {word}" for verdict, word in _WORDS.items() if count[verdict])
+    told = ", ".join(
+        f"{count[verdict]} {words[count[verdict] > 1]}" for verdict, words in _WORDS.items() if count[verdict]
+    )
     return f"Of {len(claims)} claims of the paper: {told}."
 
 
