@@ -109,12 +109,17 @@ class ProblemFile:
             raise self.wrong(trail, f"{shown(trail)} must be {bound}, not {described(value)}")
         return float(value)
 
-    def amount(self, value: object, trail: Trail, most: float) -> float:
-        """A finite number from 0 to `most`."""
+    def amount(self, value: object, trail: Trail, most: float, least: float = 0.0) -> float:
+        """A finite number from 0 to `most`; not one between 0 and `least`."""
         if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
             return 0.0
         if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
             raise self.wrong(trail, f"{shown(trail)} must be at least 0, not {described(value)}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.wrong(trail, f"{shown(trail)} must be a finite number, not {described(value)}")
+        if isinstance(value, float) and 0 < value < least:
+            message = f"{shown(trail)} must be 0 or at least {least:g}, not {described(value)}"
+            raise self.wrong(trail, message)
         return self.number(value, trail, 0, most)
 
     def flag(self, value: object, trail: Trail) -> bool:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGEST_RATE = 1e12
 LARGEST_LIMIT = 1e15
+LEAST_LIMIT = 1e-100
+"""Or 0. Rates are divided by limits."""
 LARGEST_COST = 1e12
 LARGEST_PRIORITY = 1e12
 MOST_HOSTS = 10_000
@@ -145,10 +147,10 @@ def _host(file: ProblemFile, value: object, trail: Trail) -> HostLimits:
     from headrace.planners.admission.problem import HostLimits
 
     host = file.mapping(value, trail, ("id", "cpu", "in", "out"), ("memory",))
-    cpu, into, out = (file.amount(host[key], (*trail, key), LARGEST_LIMIT) for key in ("cpu", "in", "out"))
+    cpu, into, out = (_limit(file, host[key], (*trail, key)) for key in ("cpu", "in", "out"))
     memory = float("inf")
     if "memory" in host:
-        memory = file.amount(host["memory"], (*trail, "memory"), LARGEST_LIMIT)
+        memory = _limit(file, host["memory"], (*trail, "memory"))
     return HostLimits(read_name(file, host["id"], (*trail, "id")), cpu, into, out, memory)
 
 
@@ -158,7 +160,7 @@ def _links(file: ProblemFile, value: object, hosts: Sequence[HostLimits]) -> flo
         if isinstance(value, dict | str) or value is None:
             message = f"link_bandwidth must be a number or a matrix [[...]], not {described(value)}"
             raise file.wrong(trail, message)
-        return file.amount(value, trail, LARGEST_LIMIT)
+        return _limit(file, value, trail)
     size = len(hosts)
     if len(value) != size:
         message = f"link_bandwidth must have one row for each of the {size:,} hosts, not {len(value):,}"
@@ -180,11 +182,13 @@ def _row(file: ProblemFile, row: list[object], number: int) -> NDArray[np.float6
     row = [*row[:number], 0, *row[number + 1 :]]
     if set(map(type, row)) <= {int, float}:
         values = np.array(row, dtype=np.float64)
-        if ((values >= 0) & (values <= LARGEST_LIMIT)).all():
+        if ((values == 0) | ((values >= LEAST_LIMIT) & (values <= LARGEST_LIMIT))).all():
             return values
-    return np.array(
-        [file.amount(entry, ("link_bandwidth", number, i), LARGEST_LIMIT) for i, entry in enumerate(row)]
-    )
+    return np.array([_limit(file, entry, ("link_bandwidth", number, i)) for i, entry in enumerate(row)])
+
+
+def _limit(file: ProblemFile, value: object, trail: Trail) -> float:
+    return file.amount(value, trail, LARGEST_LIMIT, LEAST_LIMIT)
 
 
 def _streams(file: ProblemFile, value: object, hosts: Known) -> tuple[dict[str, Base], list[Name]]:

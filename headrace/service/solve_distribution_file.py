@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LARGEST = 1e15
 ONE = TypeVar("ONE")
+LEAST = 1e-12
+"""Of a site's limits: loads are what is used, divided by them."""
 
 REQUIRED = ("sites", "operators")
 OPTIONAL = ("streams", "queries", "links", "connection_cpu", "row_cpu", "table", "observations", "rebalance")
@@ -105,6 +107,7 @@ class _Reading:
             self._link(item, ("links", i), places)
             for i, item in enumerate(file.items(body.get("links", []), ("links",)))
         )
+        self._ways(links)
         try:
             return Problem(
                 sites=sites,
@@ -197,7 +200,9 @@ class _Reading:
         if not isinstance(region, str):
             raise self._file.wrong((*trail, "region"), f"{shown(trail)}.region must be a text")
         found = {
-            name: self._file.number(body[name], (*trail, name), 0, LARGEST) for name in limits if name in body
+            name: self._file.number(body[name], (*trail, name), LEAST, LARGEST)
+            for name in limits
+            if name in body
         }
         other = {
             name: self._file.amount(body[name], (*trail, name), LARGEST)
@@ -244,6 +249,18 @@ class _Reading:
         source = self._known(body["from"], (*trail, "from"), sites, "site")
         target = self._known(body["to"], (*trail, "to"), sites, "site")
         return Link(source, target, self._file.amount(body["bandwidth"], (*trail, "bandwidth"), LARGEST))
+
+    def _ways(self, links: Sequence[Link]) -> None:
+        """Raises UserError for a link to itself, or a second one the same way."""
+        seen: set[tuple[str, str]] = set()
+        for i, link in enumerate(links):
+            way = link.source, link.target
+            if link.source == link.target:
+                raise self._file.wrong(("links", i, "to"), f"links[{i}] goes from {link.source} to itself")
+            if way in seen:
+                message = f"links[{i}] is a second link from {link.source} to {link.target}"
+                raise self._file.wrong(("links", i), message, "Give each once; both ways are two links.")
+            seen.add(way)
 
     def _home(self, body: Mapping[str, object], trail: Trail, sites: Mapping[str, Site]) -> str | None:
         return self._known(body["site"], (*trail, "site"), sites, "site") if "site" in body else None

@@ -31,6 +31,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
+from headrace.planners.admission.check import TOLERANCE
 from headrace.planners.admission.problem import (
     AdmissionProblem,
     Decision,
@@ -185,8 +186,10 @@ class _Rows:
     def _resources(self) -> None:
         hosts = self.problem.hosts
         cpu = {one: cpu_of(self.problem, one) for one in self.operators}
-        self._row([(self._operator(one), cpu[one]) for one in cpu], sum(h.cpu for h in hosts))
-        largest = max(h.cpu for h in hosts)
+        # What the check of a plan lets pass is no more than a plan may do.
+        most = 1.0 + TOLERANCE
+        self._row([(self._operator(one), cpu[one]) for one in cpu], most * sum(h.cpu for h in hosts))
+        largest = most * max(h.cpu for h in hosts)
         readers = self._readers() if largest else {}
         for i, name in enumerate(self.bases):
             reads = [(self._operator(one), cpu[one] / largest) for one in readers.get(name, ())]
@@ -194,8 +197,8 @@ class _Rows:
         rate = self.problem.streams
         copies = [(self.first_copy + i, rate[name].rate) for i, name in enumerate(self.bases)]
         given = [(self.first_query + i, self.problem.rate(s)) for i, s in enumerate(self.wanted)]
-        self._row(copies, sum(h.incoming for h in hosts))
-        self._row([*copies, *given], sum(h.outgoing for h in hosts))
+        self._row(copies, most * sum(h.incoming for h in hosts))
+        self._row([*copies, *given], most * sum(h.outgoing for h in hosts))
 
     def _readers(self) -> dict[str, list[Operator]]:
         """Operators by the base streams that they read themselves."""

@@ -28,7 +28,7 @@ class JoinGraph:
         self._keys = [[edge for edge in strictest if joins[edge[2]].key == key] for key in keys]
         self._factors = [KeyFactor([(a, b, joins[i].selectivity) for a, b, i in same]) for same in self._keys]
         self._bound = [edge for edge in edges if joins[edge[2]].engine is not None]
-        self._made: dict[tuple[float, tuple[int, ...]], Operator] = {}
+        self._made: dict[tuple[float, tuple[int, ...], tuple[int, ...], tuple[int, ...]], Operator] = {}
         self.all: Relations = (1 << len(query.relations)) - 1
         cross = query.cross
         self.cross = Operator("", Kind.JOIN, spark=(cross.spark,) * 2, duckdb=(cross.duckdb,) * 2)
@@ -42,18 +42,25 @@ class JoinGraph:
 
     def between(self, left: Relations, right: Relations) -> Operator | None:
         """The join of two sets of relations; None: no condition is between them. Of several conditions, the
-        dearest gives the unit costs: they are tested together on one pair of rows."""
-        counted = [i for a, b, i in self._plain if _crosses(a, b, left, right)]
-        share = prod(self._joins[i].selectivity for i in counted)
+        dearest gives the unit costs: they are tested together on one pair of rows. A key counts once, by the
+        strictest of its conditions that is between them; where it only follows from others, by its
+        strictest, which says who tests it only where no condition of this join's own does."""
+        crossing = [i for a, b, i in self._plain if _crosses(a, b, left, right)]
+        implied: list[int] = []
+        share = prod(self._joins[i].selectivity for i in crossing)
         for factor, edges in zip(self._factors, self._keys, strict=True):
             if factor.members & left and factor.members & right:
-                counted.append(next((i for a, b, i in edges if _crosses(a, b, left, right)), edges[0][2]))
+                own = next((i for a, b, i in edges if _crosses(a, b, left, right)), None)
+                (implied if own is None else crossing).append(edges[0][2] if own is None else own)
                 share *= factor.between(left, right)
-        if not counted:
+        if not crossing and not implied:
             return None
-        found = share, (*counted, *(i for a, b, i in self._bound if _crosses(a, b, left, right)))
+        bound = [i for a, b, i in self._bound if _crosses(a, b, left, right)]
+        found = share, tuple(crossing), tuple(implied), tuple(bound)
         if found not in self._made:
-            self._made[found] = _together(share, [self._joins[i] for i in counted], self._engine(found[1]))
+            # A condition that follows from others is tested where those of this join are.
+            engine = self._engine(bound if crossing else implied)
+            self._made[found] = _together(share, [self._joins[i] for i in (*crossing, *implied)], engine)
         return self._made[found]
 
     def clash(self, left: Relations, right: Relations) -> tuple[int, int] | None:

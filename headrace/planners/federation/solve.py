@@ -81,8 +81,9 @@ def _check_count(plan: Plan, options: Options, cuts: frozenset[int]) -> None:
         return
     count = complete_plans(plan, options, cuts)
     if count > MOST_COMPLETE:
-        hint = "Use the pruning pareto, or decompose into pieces of at most 15 operators."
-        raise UserError(f"pruning {options.pruning} leaves {count:,} plans of this query", hint=hint)
+        way = "exhaustive" if options.pruning == "none" else options.pruning
+        hint = "Leave out --with (pareto does), or --decompose into pieces of at most 15 operators."
+        raise UserError(f"{way} has {count:,} plans of this query to look at", hint=hint)
 
 
 def _check_finite(plan: Plan) -> None:

@@ -165,6 +165,8 @@ def changed(path: list[str | int], value: object) -> Json:
     [
         (["sites"], [], "sites is empty"),
         (["sites", 0, "cpu"], 0, r"sites\[0\].cpu must be a finite number above 0"),
+        (["sites", 0, "cpu"], 1e-300, r"sites\[0\].cpu must be at least 1e-12, not 1e-300"),
+        (["sites", 0, "memory"], 5e-324, r"sites\[0\].memory must be at least 1e-12"),
         (["sites", 1, "id"], "a", 'two sites have the id "a"'),
         (["sites", 1, "id"], 3, r"sites\[1\].id must be a text, not 3"),
         (["sites", 0, "alive"], 1, r"sites\[0\].alive must be true or false"),
@@ -181,6 +183,12 @@ def changed(path: list[str | int], value: object) -> Json:
         (["operators", 0, "cpu"], "x", r"operators\[0\].cpu must be a number"),
         (["queries", 0, "outputs"], ["s"], r'queries\[0\].outputs\[0\]: there is no operator "s"'),
         (["links"], [{"from": "a", "to": "x", "bandwidth": 1}], r'links\[0\].to: there is no site "x"'),
+        (["links"], [{"from": "a", "to": "a", "bandwidth": 1}], r"links\[0\] goes from a to itself"),
+        (
+            ["links"],
+            [{"from": "a", "to": "b", "bandwidth": 1}, {"from": "a", "to": "b", "bandwidth": 2}],
+            r"links\[1\] is a second link from a to b",
+        ),
         (["table", "z"], "a", 'table: there is no operator "z"'),
         (["table", "f"], "z", 'table.f: there is no site "z"'),
         (["observations", "operators", "j", "cpu"], -2, "must be at least 0"),

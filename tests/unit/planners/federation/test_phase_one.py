@@ -151,6 +151,22 @@ def test_the_aggregate_that_can_stand_nowhere_is_told_from_the_others() -> None:
     assert caught.value.at == ("movable", 1)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_join_is_tested_where_its_own_conditions_say_and_not_those_it_follows_from(turned: bool) -> None:
+    """a and b have one condition, on DuckDB. That they also agree in k follows from those with c."""
+    joins = (
+        JoinEdge("a", "c", 0.5, "k", engine=SPARK),
+        JoinEdge("b", "c", 1.0, "k"),
+        JoinEdge("a", "b", 0.0001, "m", engine=DUCKDB),
+    )
+    graph = JoinGraph(three(*(joins[::-1] if turned else joins)))
+    a, b, c = (graph.bits([name]) for name in "abc")
+    engines = [graph.between(*pair) for pair in ((a, b), (b, c), (a | b, c))]
+    assert [one and one.engine for one in engines] == [DUCKDB, None, SPARK]
+    alone = JoinGraph(three(*joins[:2])).between(a, b)
+    assert alone is not None and alone.engine is SPARK
+
+
 def test_conditions_for_different_engines_are_not_tested_in_one_join() -> None:
     """With a and b first, or b and c, the second join would need two engines."""
     ab, ac = JoinEdge("a", "b", 0.1, engine=SPARK), JoinEdge("a", "c", 0.01, engine=DUCKDB)
