@@ -35,6 +35,7 @@ from headrace.service.project import (
     as_added,
     check_sites,
     deployment_of,
+    differs,
     edits_of,
     file_project,
     query_of,
@@ -128,12 +129,15 @@ def drop_queries(path: Path, names: Sequence[str], clock: Clock = now) -> list[i
     """Take queries out of the project, all of them or, where one is not there, none. Their results stay on
     disk. Raises UserError."""
     written = file_project(path)
-    project, deployed = with_edits(written, edits_of(written)), deployment_of(written)
+    edits, deployed = edits_of(written), deployment_of(written)
+    project = with_edits(written, edits)
     for name in names:
         if name not in project.queries and deployed.place(name) is None:
             hint = did_you_mean(name, project.queries, "queries")
             raise UserError(f'query "{name}" does not exist', hint=hint)
-    wanted = {name: name in written.queries for name in names}
+    # Where the file has another one of that name, only the one that was added goes.
+    others = {added.name for added in edits.added if differs(written, added)}
+    wanted = {name: name in written.queries and name not in others for name in names}
     with Store(state_file(written)) as store:
         return store.ask_drop(wanted, timestamp(clock))
 

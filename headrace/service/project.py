@@ -32,6 +32,7 @@ __all__ = [
     "check_sites",
     "create_project",
     "deployment_of",
+    "differs",
     "edits_of",
     "file_project",
     "open_project",
@@ -104,10 +105,15 @@ def _origin(name: str) -> str:
     return f'added query "{name}"'
 
 
+def differs(project: Project, added: AddedQuery) -> bool:
+    """Whether the project file has another query by the name of one that was added."""
+    written = project.queries.get(added.name)
+    return written is not None and _settled(as_added(written), project) != _settled(added, project)
+
+
 def _check_same(project: Project, added: AddedQuery) -> None:
     """A query that was added and is later written into the file, as it is, may stand in both."""
-    written = project.queries.get(added.name)
-    if written is None or _settled(as_added(written), project) == _settled(added, project):
+    if not differs(project, added):
         return
     raise UserError(
         f'query "{added.name}" is in the project file, and another one of that name was added by command',

@@ -27,7 +27,7 @@ from headrace.runtime.files import write_whole
 from headrace.runtime.spark.health import Checker, Health, knock
 from headrace.runtime.spark.servers import Server, Starting, Wanted, free_ports, servers, stop
 from headrace.service.layout import lock_file, state_file
-from headrace.state.lock import RunLock
+from headrace.state.lock import Locked, RunLock
 from headrace.state.store import Store
 from headrace.units import format_size, parse_size
 
@@ -180,9 +180,11 @@ def _changing(folder: Path) -> Iterator[None]:
     lock = RunLock(folder.with_name(f"{folder.name}.lock"), "sites")
     try:
         lock.acquire()
-    except UserError as error:
+    except Locked as error:
         raise UserError(
-            f"servers of {folder} are being started or stopped by another process", detail=error.detail
+            f"servers of {folder} are being started or stopped by another process",
+            detail=error.detail,
+            hint="Wait for it to end.",
         ) from None
     try:
         yield
@@ -362,6 +364,8 @@ def _jobs(address: str, sites: Mapping[str, str], running: Mapping[str, tuple[st
 def down(folder: Path, names: Sequence[str] = ()) -> tuple[str, ...]:
     """Stop the servers of these names, or all; the names of those that were there."""
     if not folder.is_dir():
+        if names:
+            raise UserError(f'site "{names[0]}" was not started here', hint="No sites were.")
         return ()
     with _changing(folder):
         there = {server.name: server for server in servers(folder)}

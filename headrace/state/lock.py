@@ -22,6 +22,10 @@ RUNNING, DRAINING = "run", "drain"
 _TRIES, _TRY_SECONDS = 5, 0.02
 
 
+class Locked(UserError):
+    """Another process holds the lock."""
+
+
 class RunLock:
     """Hold it with `with RunLock(path):`, or `acquire` and `release`."""
 
@@ -99,9 +103,9 @@ class RunLock:
         except OSError as error:
             raise UserError(f"the lock file {self._path} cannot be opened: {error.strerror}") from None
 
-    def _taken(self, owner: str) -> UserError:
+    def _taken(self, owner: str) -> Locked:
         who = f"process {owner}" if owner.isdigit() else "another process"
-        return UserError(
+        return Locked(
             f"{who} is running this project already",
             detail=f"It holds {self._path}.",
             hint=f"Wait for it to end, or stop it{f' (kill {owner})' if owner.isdigit() else ''}.",

@@ -151,7 +151,9 @@ def test_an_added_query_may_be_written_into_the_file(tmp_path: Path, capsys: Cap
     done = call(capsys, "check", folder)
     assert (done.code, "another one of that name was added by command" in done.err) == (2, True)
     assert call(capsys, "drop", "new", folder).code == 0
-    assert "new" not in open_project(folder).queries, "dropped from both"
+    assert "30 SECONDS" in open_project(folder).queries["new"].sql, "that of the file stays, as the hint says"
+    assert call(capsys, "drop", "new", folder).code == 0
+    assert "new" not in open_project(folder).queries
 
 
 class Run:

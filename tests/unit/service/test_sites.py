@@ -175,6 +175,18 @@ def test_down_ends_only_what_was_asked_for(tmp_path: Path, sleeper: Server) -> N
     assert sleeper.process() is None and down(tmp_path / "sites") == ()
 
 
+def test_down_knows_no_site_where_none_was_started(tmp_path: Path) -> None:
+    assert down(tmp_path / "sites") == ()
+    with pytest.raises(UserError, match='site "site9" was not started here'):
+        down(tmp_path / "sites", ["site9"])
+
+
+def test_a_folder_that_cannot_be_made_is_nobody_elses_doing(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(UserError, match=r"cannot be opened: (File exists|Not a directory)"):
+        up(tmp_path / "state" / "sites", Up(1, "1g"), {}, print)
+
+
 def test_the_section_can_be_read_again(project: Path) -> None:
     server = Server("site1", project, 1, 0.0, 4711, "700m", 2)
     assert as_yaml([server]) == SITES
