@@ -106,6 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         # The reader has gone (`headrace plan | head`). Python would complain once more while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if arguments is None and "grpc" in sys.modules:
+        # Python's end closes the channels of Spark Connect sessions, and that waits for calls whose threads
+        # are gone by then: for ever, where a server died or hangs. All that must be on disk is.
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
