@@ -27,7 +27,7 @@ not disturb the job at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -136,6 +136,8 @@ class Sites(Protocol):
     def progress(self, job: str) -> Progress: ...
 
 
+Carrying = Generator[None, None, Outcome]
+"""A move on its way. It pauses whenever its job was started somewhere and has to be waited for."""
 Hook = Callable[[Move, str], None]
 """(move, the site the job will run at): leads a channel there. May be called again after a crash."""
 
@@ -199,9 +201,19 @@ class Relocator:
 
     def carry(self, move: Move) -> Outcome:
         """The steps after `prepare`."""
+        return _ended(self._carrying(move))
+
+    def carry_all(self, moves: Sequence[Move], silent: str = "") -> list[Outcome | HeadraceError]:
+        """The same for several jobs that stand still, by one thread: all are started before the first is
+        waited for. `silent`: a site that is known not to answer, and need not be asked once for every job."""
+        begun = [self._carrying(move, silent) for move in moves]
+        found = [_stepped(one) for one in begun]
+        return [_finished(one) if ended is None else ended for one, ended in zip(begun, found, strict=True)]
+
+    def _carrying(self, move: Move, silent: str = "") -> Carrying:
         entries = [Entry(Step.PREPARE, move.target)]
         # Asked before, so that the pause is not longer by it; a dead site is for the fence.
-        alive = self._sites.answers(move.source)
+        alive = move.source != silent and self._sites.answers(move.source)
         began = self._clock()
         self._write(move, entries, Entry(Step.STOP, move.source))
         reason = "" if alive else f"{move.source} does not answer"
@@ -212,7 +224,8 @@ class Relocator:
             reason = error.render()
         # The target has just been asked, and asking again would be part of the pause.
         order = [move.target, move.source]
-        return self._settle(move, entries, order, reason, move.target, None if reason else began)
+        told = self._settle(move, entries, order, reason, move.target, None if reason else began)
+        return (yield from told)
 
     # -- after a crash ------------------------------------------------------------------------------
 
@@ -230,9 +243,10 @@ class Relocator:
         if not is_handed_over(entries):
             if self._sites.runs(move.job, move.source):
                 return self._end(Outcome(move, move.source, False, reason="the move was interrupted"))
-            return self._settle(move, entries, [move.source, move.target], "the move was interrupted")
-        order = [wanted_at(move, entries), move.target, move.source]
-        return self._settle(move, entries, order, "the move was interrupted")
+            order = [move.source, move.target]
+        else:
+            order = [wanted_at(move, entries), move.target, move.source]
+        return _ended(self._settle(move, entries, order, "the move was interrupted"))
 
     def place(self, move: Move, entries: Sequence[Entry]) -> tuple[str, str]:
         """For a manager that starts all its jobs anew: what `resume` does, up to the start. The site where
@@ -264,7 +278,7 @@ class Relocator:
         reason: str,
         sure: str = "",
         began: float | None = None,
-    ) -> Outcome:
+    ) -> Carrying:
         """Start one copy at the first of these sites that can, or at any other. `began`: when the job was
         told to stop, if it ran until then."""
         told, tried = [reason] if reason else [], ""
@@ -274,7 +288,7 @@ class Relocator:
                 continue
             self._clear(move, entries)
             try:
-                pause = self._run_at(move, entries, site)
+                pause = yield from self._run_at(move, entries, site)
             except HeadraceError as error:
                 told.append(error.render())
                 tried = site
@@ -299,7 +313,7 @@ class Relocator:
         for site in suspects(move, entries):
             self._sites.clear(move.job, site)
 
-    def _run_at(self, move: Move, entries: list[Entry], site: str) -> float | None:
+    def _run_at(self, move: Move, entries: list[Entry], site: str) -> Generator[None, None, float | None]:
         """Start there and see it run; the pause."""
         at = self._hand_over(move, entries, site)
         self._write(move, entries, Entry(Step.REWIRE, site))
@@ -307,8 +321,10 @@ class Relocator:
             hook(move, site)
         self._write(move, entries, Entry(Step.START, site))
         self._sites.start(move.job, site)
+        began = self._clock()
         self._write(move, entries, Entry(Step.CONFIRM, site))
-        self._confirm(move, site)
+        yield
+        self._confirm(move, site, began)
         return pause_after(self._sites.state(move.job, site), at.batch)
 
     def _hand_over(self, move: Move, entries: list[Entry], site: str) -> Position:
@@ -327,9 +343,8 @@ class Relocator:
         hand_over(left, here, promised)
         return found
 
-    def _confirm(self, move: Move, site: str) -> None:
+    def _confirm(self, move: Move, site: str, began: float) -> None:
         """Until a batch was run there. Raises EngineError where that does not come about."""
-        began = self._clock()
         while True:
             seen, waited = self._sites.progress(move.job), self._clock() - began
             if seen.state is JobState.FINISHED or (seen.batch is not None and seen.state not in ENDED):
@@ -358,6 +373,35 @@ class Relocator:
     def _end(self, outcome: Outcome) -> Outcome:
         self._journal.end(outcome)
         return outcome
+
+
+def _ended(carrying: Carrying) -> Outcome:
+    """Carried on to its end."""
+    while True:
+        try:
+            next(carrying)
+        except StopIteration as end:
+            found: Outcome = end.value
+            return found
+
+
+def _finished(carrying: Carrying) -> Outcome | HeadraceError:
+    try:
+        return _ended(carrying)
+    except HeadraceError as error:
+        return error
+
+
+def _stepped(carrying: Carrying) -> Outcome | HeadraceError | None:
+    """Up to the start of its job; None: it goes on from there."""
+    try:
+        next(carrying)
+    except StopIteration as end:
+        found: Outcome = end.value
+        return found
+    except HeadraceError as error:
+        return error
+    return None
 
 
 def is_handed_over(entries: Iterable[Entry]) -> bool:

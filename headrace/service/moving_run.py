@@ -11,6 +11,7 @@ jobs go on by themselves. A site that does not answer any more loses its jobs to
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -250,13 +251,29 @@ class Moving:
             self._tell(site, f"{site} does not answer, and no other site does: {names} wait")
             return []
         self._waits.pop(site, None)
+        coming = Counter[str]()
         found: list[Outcome] = []
+        moves: list[Move] = []
         for unit in lost:
-            target = min(others, key=lambda name: self._distance(site, name))
+            target = min(others, key=lambda name: self._distance(site, name, coming[name]))
             record = self._ask(unit, target)
-            if record is not None:
-                found += self._lead(record, unit) if unit.id in self.fleet.waiting else self._carry(record)
-        return found
+            if record is None:
+                continue
+            coming[target] += 1
+            if unit.id in self.fleet.waiting:
+                found += self._lead(record, unit)
+            else:
+                moves.append(record.move)
+        return found + self._carry_all(moves, "" if back else site)
+
+    def _carry_all(self, moves: Sequence[Move], silent: str) -> list[Outcome]:
+        """All of them stand still: none waits until the one before it has done a batch."""
+        found = self.relocator.carry_all(moves, silent)
+        for move, outcome in zip(moves, found, strict=True):
+            # One that is not settled stays open: `resume` carries it on as soon as a site can take the job.
+            settled = isinstance(outcome, Outcome)
+            self.note(_told(outcome) if settled else f"{move.job}: {outcome.message}")
+        return [outcome for outcome in found if isinstance(outcome, Outcome)]
 
     def _ask(self, unit: Movable, target: str) -> MoveRecord | None:
         try:
@@ -274,10 +291,11 @@ class Moving:
         found = [one for one in self.ways.others("") if one != site and self.ways.answers(one)]
         return [one for one in found if not self.ways.last_resort(one)] or found
 
-    def _distance(self, site: str, other: str) -> tuple[bool, int]:
+    def _distance(self, site: str, other: str, coming: int) -> tuple[bool, int]:
         """What makes a site the better one to take a job of another: the same region, then fewer jobs."""
         sites = self.project().sites
-        return sites[site].region != sites[other].region, sum(one.site == other for one in self.units())
+        here = sum(one.site == other for one in self.units())
+        return sites[site].region != sites[other].region, here + coming
 
     def _is_lost(self, unit: Movable) -> bool:
         """It should run, and no move of it is open: that would take it away, too."""

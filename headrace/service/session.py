@@ -93,7 +93,8 @@ def site_ways(project: Project, executor: Executor, master: str | None) -> Ways 
 def clear_remote(project: Project, moves: Moves) -> None:
     """What a killed run has left at sites is ended, and its moves are settled. Raises where a job may still
     run there: then nothing may be started, nor removed."""
-    if not (moves.open_moves() or moves.any_asked() or Ledger(own_folder(project), _fresh).left()):
+    ledger = Ledger(own_folder(project), _fresh)
+    if not (moves.open_moves() or moves.any_asked() or ledger.left() or ledger.buried()):
         return
     with disk_executor() as executor:
         spark_fence(project, executor).clear_all()

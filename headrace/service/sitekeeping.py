@@ -71,6 +71,9 @@ class Sitekeeping:
     def look(self, *, asked: bool) -> None:
         """One round. `asked`: moves that commands ask for are carried out too."""
         self._judged &= set(self._failed())
+        # It failed by itself, and then could not be started again because its site was lost: it is, too.
+        silent = self._judged & self.moving.fleet.silent
+        self._judged -= {job for job in silent if self._site(job) in self._lost}
         self._ask()
         for site in [site for site, (answer, _) in self._asking.items() if answer.done()]:
             answer, failed = self._asking.pop(site)

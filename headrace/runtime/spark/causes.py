@@ -20,7 +20,9 @@ _AFTER = re.compile(
 _OURS = re.compile(r"headrace\.errors\.\w+: ")
 _WAITED = re.compile(r"Exception thrown in (?:awaitResult|Future\.get):?[ \t]*")
 """What Spark says where one of its threads waited for another: not what happened to that one."""
-_GONE = re.compile(r"INVALID_HANDLE\.SESSION_|StatusCode\.UNAVAILABLE")
+_GONE = re.compile(r"INVALID_HANDLE\.SESSION_|StatusCode\.UNAVAILABLE|NO_ACTIVE_SESSION|Channel closed!")
+"""All jobs of a site share a client: once it has heard that the session is gone, or was closed because the
+site was, it tells the others that there is none."""
 
 
 def cause_of(error: BaseException, most: int = 500) -> str:

@@ -4,6 +4,9 @@ A killed Headrace leaves its streaming queries running on the servers, and a new
 would write into the same checkpoints. So the id of every session is written down before it is opened, in
 .headrace/engines/ID.json. A new run takes each of these sessions over, stops what runs in it, and ends it.
 A session that was ended, or whose server was started anew, has nothing running.
+
+A server elsewhere that is silent is taken for dead after a while, and its sessions are buried: nobody waits
+for them any more. It may only have been cut off, so they stay written down, and are ended once it answers.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from headrace.runtime.files import sync_folder, write_json
 from headrace.runtime.spark.health import USER, Wire, told
 
 _CLOSED = "SESSION_CLOSED"
+_BURIED = "buried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +55,26 @@ class Ledger:
         with contextlib.suppress(FileNotFoundError):
             sync_folder(self._folder)
 
+    def bury(self, left: Left) -> None:
+        """Its site is taken for dead."""
+        about = {"session": left.session, "address": left.address, _BURIED: True}
+        write_json(self._path(left.session), about)
+
     def left(self) -> list[Left]:
+        """Those that are not buried."""
+        return [left for left, is_buried in self._all() if not is_buried]
+
+    def buried(self) -> list[Left]:
+        return [left for left, is_buried in self._all() if is_buried]
+
+    def _all(self) -> Iterator[tuple[Left, bool]]:
         if not self._folder.is_dir():
-            return []
-        found = []
+            return
         for path in sorted(self._folder.glob("*.json")):
             with contextlib.suppress(FileNotFoundError):
                 data = json.loads(path.read_text(encoding="utf-8"))
-                since = path.stat().st_mtime
-                found.append(Left(str(data["session"]), str(data["address"]), since))
-        return found
+                left = Left(str(data["session"]), str(data["address"]), path.stat().st_mtime)
+                yield left, bool(data.get(_BURIED))
 
     def _path(self, session: str) -> Path:
         return self._folder / f"{session}.json"

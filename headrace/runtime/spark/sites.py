@@ -10,16 +10,18 @@ The fence, for one site:
 A lease is a time, not a proof: a site that is cut off from us and not from the storage could go on after it.
 Then it and the new copy are two drivers on one checkpoint, and Spark lets at most one of them have any batch:
 entries of its logs (offsets, commits, and the sink's, by which output is published) are made only where there
-is none, and the driver that finds one ends with an error. So answers stay right even then.
+is none, and the driver that finds one ends with an error. So answers stay right even then. A site
+that is back counts as one that answers only once what it was left with is ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -69,32 +71,39 @@ class SitesExecutor(SparkExecutor):
         """Jobs and queries that were given up with their site; one that was started again since is known."""
         self._endpoint_of: dict[str, str] = {}
         """Where each job was started last. A start that failed changes nothing: it says nothing for sure."""
+        self._unsure: set[str] = set()
+        """Jobs whose last start has not come back, or only with an error: a reply may have been lost, and its
+        query may run, whatever the run before it has come to."""
         self._starting: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         """By endpoint: a session is set up for one start at a time, and a site that hangs holds no other."""
 
     def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
-        with self._starting[context.endpoint]:
+        with self._begins(job.id, context.endpoint):
             super().start(job, context, drain=drain)
-        self._endpoint_of[job.id] = context.endpoint
 
     def start_tree(
         self, tree: TreeJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
     ) -> None:
-        with self._starting[context.endpoint]:
+        with self._begins(tree.id, context.endpoint):
             super().start_tree(tree, context, members, drain=drain)
-        self._endpoint_of[tree.id] = context.endpoint
 
     def start_federated(
         self, job: FederatedJob, context: JobContext, members: Mapping[str, JobContext], *, drain: bool
     ) -> None:
-        with self._starting[context.endpoint]:
+        with self._begins(job.id, context.endpoint):
             super().start_federated(job, context, members, drain=drain)
-        self._endpoint_of[job.id] = context.endpoint
 
     def start_channel(self, job: ChannelJob, context: JobContext, ports: Ports, *, drain: bool) -> None:
-        with self._starting[context.endpoint]:
+        with self._begins(job.id, context.endpoint):
             super().start_channel(job, context, ports, drain=drain)
-        self._endpoint_of[job.id] = context.endpoint
+
+    @contextlib.contextmanager
+    def _begins(self, job: str, endpoint: str) -> Iterator[None]:
+        with self._starting[endpoint]:
+            self._unsure.add(job)
+            yield
+        self._endpoint_of[job] = endpoint
+        self._unsure.discard(job)
 
     def _session(self, context: JobContext) -> Session:
         endpoint, ledger = context.endpoint, Ledger(context.root / ".headrace", self._fresh)
@@ -142,7 +151,8 @@ class SitesExecutor(SparkExecutor):
 
     def has_stopped(self, job: str, endpoint: str) -> bool:
         """Whether this process started the job there last, and has seen it stop."""
-        run = self._jobs.get(job) if self._endpoint_of.get(job) == endpoint else None
+        known = job not in self._unsure and self._endpoint_of.get(job) == endpoint
+        run = self._jobs.get(job) if known else None
         return run is not None and run.state in (JobState.STOPPED, JobState.FINISHED)
 
     def leave(self, endpoint: str) -> None:
@@ -280,7 +290,19 @@ class SparkFence:
 
     def answers(self, site: str) -> bool:
         endpoint = self._endpoints[site]
-        return not is_remote(endpoint) or self._checker.check(endpoint, self._times.patience).answers
+        return not is_remote(endpoint) or self._is_back(endpoint)
+
+    def _is_back(self, endpoint: str) -> bool:
+        """Whether it answers, and nothing runs there that a site which was only cut off has gone on with."""
+        if not self._checker.check(endpoint, self._times.patience).answers:
+            return False
+        try:
+            for left in self._at(endpoint, self._ledger.buried()):
+                stop_all(endpoint, left.session, self._left())
+                self._ledger.end(left.session)
+        except EngineError:
+            return False
+        return True
 
     def clear(self, job: str, site: str) -> None:
         """Return once no copy of the job runs there. Raises EngineError where one does not stop."""
@@ -309,6 +331,9 @@ class SparkFence:
         for endpoint in sorted(places):
             stop = partial(self._end_left, endpoint)
             self._stop_or_bury(names.get(endpoint, endpoint), endpoint, stop)
+        known = self._endpoints.values()
+        for endpoint in sorted({address_of(left, known) for left in self._ledger.buried()}):
+            self._is_back(endpoint)
 
     def _stop_or_bury(self, site: str, endpoint: str, stop: Callable[[], None]) -> None:
         """Have it stopped by a site that answers. One that dies meanwhile is as dead as one that was before;
@@ -364,11 +389,17 @@ class SparkFence:
                 raise SiteDown(site, endpoint, f"process {server.pid} does not end")
         self._executor.leave(endpoint)
         for left in sessions:
-            self._ledger.end(left.session)
+            if server is None:
+                self._ledger.bury(left)
+            else:
+                self._ledger.end(left.session)
 
     def _sessions_at(self, endpoint: str) -> list[Left]:
+        return self._at(endpoint, self._ledger.left())
+
+    def _at(self, endpoint: str, sessions: Iterable[Left]) -> list[Left]:
         known = self._endpoints.values()
-        return [left for left in self._ledger.left() if address_of(left, known) == endpoint]
+        return [left for left in sessions if address_of(left, known) == endpoint]
 
     def _left(self) -> Callable[[], float]:
         """What is left of the time to stop things in: a batch may have to be waited for."""

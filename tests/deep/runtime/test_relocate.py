@@ -136,6 +136,68 @@ def test_several_jobs_move_at_once() -> None:
         assert all(made.copies(job) == ["b"] for job in jobs)
 
 
+def test_jobs_of_a_dead_site_are_all_started_before_one_is_waited_for() -> None:
+    jobs = ("p", "q", "r")
+    with world(jobs=jobs) as made:
+        manager = begun(made)
+        made.tick()
+        made.places["a"].die()
+        moves = [Move(number, job, "a", "b") for number, job in enumerate(jobs)]
+        outcomes = manager.relocator.carry_all(moves, "a")
+        assert all(isinstance(one, Outcome) and one.moved for one in outcomes)
+        steps = [(move.job, entry.step) for move, entry in made.journal]
+        assert steps.index(("r", Step.START)) < steps.index(("p", Step.CLEAN))
+        for job in jobs:
+            assert made.copies(job) == ["b"]
+            assert_sound(made, job)
+
+
+def test_one_that_cannot_be_started_does_not_keep_the_others() -> None:
+    jobs = ("p", "q", "r")
+    with world(jobs=jobs) as made:
+        manager = begun(made)
+        made.places["a"].die()
+        made.places["b"].die()
+        moves = [Move(1, "p", "a", "c"), Move(2, "q", "a", "b"), Move(3, "r", "a", "c")]
+        p, q, r = manager.relocator.carry_all(moves, "a")
+        assert isinstance(p, Outcome) and p.moved and isinstance(r, Outcome) and r.moved
+        assert isinstance(q, Outcome) and (q.moved, q.site) == (False, "c")
+        made.places["c"].die()
+        assert all(isinstance(one, EngineError) for one in manager.relocator.carry_all(moves, "a"))
+
+
+def carried(made: World) -> None:
+    """Both jobs of a dead site, to another one."""
+    manager = begun(made)
+    made.tick()
+    made.places["a"].die()
+    with suppress(ManagerCrash):
+        manager.relocator.carry_all([Move(1, "p", "a", "b"), Move(2, "q", "a", "b")], "a")
+
+
+@pytest.mark.parametrize("what", ["crash", "kill b", "cut b", "lose"])
+def test_whatever_happens_while_several_are_carried_there_is_one_copy_of_each(what: str) -> None:
+    jobs = ("p", "q")
+    with world(jobs=jobs) as made:
+        carried(made)
+        count = made.points
+    assert count > 20
+    for point in range(count):
+        with world(jobs=jobs, events=[Event(point, what)]) as made:
+            carried(made)
+            made.mend_all()
+            manager = Manager(made)
+            manager.relocator.resume()
+            at = {one.move.job: one.site for one in made.ended}
+            lost = [job for job in jobs if not made.copies(job)]
+            again = [Move(10 + n, job, at.get(job, "a"), "c") for n, job in enumerate(lost)]
+            assert all(isinstance(one, Outcome) for one in manager.relocator.carry_all(again))
+            made.tick()
+            for job in jobs:
+                assert len(made.copies(job)) == 1
+                assert_sound(made, job)
+
+
 def test_hooks_are_told_before_the_start() -> None:
     with world() as made:
         told: list[tuple[str, str, tuple[str, ...]]] = []

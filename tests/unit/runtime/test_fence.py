@@ -193,3 +193,39 @@ def test_where_a_query_does_not_stop_at_a_site_that_answers_nothing_goes_on(
     with pytest.raises(EngineError, match="do not stop"):
         fence.clear_all()
     assert server.process() is not None and [left.session for left in ledger.left()] == ["S"]
+
+
+def test_a_site_that_was_only_cut_off_answers_once_what_it_went_on_with_is_ended(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+
+    def stop(address: str, session: str, left: Callable[[], float]) -> list[str]:
+        if len(stopped) < 2:
+            stopped.append("refused")
+            raise EngineError("queries of an earlier run do not stop")
+        stopped.append(session)
+        return []
+
+    monkeypatch.setattr(sites, "stop_all", stop)
+    engine = Engine()
+    fence = fence_of(engine, ledger, [], lease=3.0)
+    fence.clear("q", "site1")
+    assert ledger.left() == [] and [left.session for left in ledger.buried()] == ["S"]
+    assert not fence.answers("site1") and stopped == [], "it is silent"
+    Silent.answers = 1000
+    assert not fence.answers("site1"), "it answers, and the old copy does not stop"
+    fence.clear_all()
+    assert [left.session for left in ledger.buried()] == ["S"], "a run begins without it"
+    assert fence.answers("site1") and stopped[-1] == "S" and ledger.buried() == []
+    assert fence.answers("site1") and stopped.count("S") == 1
+
+
+def test_a_run_begins_with_ending_what_a_site_that_is_back_has_gone_on_with(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr(sites, "stop_all", lambda address, session, left: stopped.append(session))
+    fence_of(Engine(), ledger, []).clear("q", "site1")
+    fence_of(Engine(), ledger, [], answers=1).clear_all()
+    assert stopped == ["S"] and ledger.buried() == []

@@ -375,6 +375,27 @@ def test_a_service_starts_failed_jobs_again_ever_more_seldom(world: World) -> No
     assert len(waits) - 1 <= starts - 1 <= len(waits) and world.executor.calls.count(("start", "b")) == 1
 
 
+def test_a_service_takes_a_failed_job_elsewhere_when_its_site_is_lost(world: World) -> None:
+    """It had failed by itself, and its site is gone when it is to be started again."""
+
+    class Dead(FailsInTheEast):
+        def start(self, job: Job, context: JobContext, *, drain: bool) -> None:
+            if "east" in context.endpoint and "east" in world.down:
+                raise SiteSilent("no server answers at sc://east:1")
+            super().start(job, context, drain=drain)
+
+    world.executor = Dead({"a": Script(fail_at=0)})
+    world.plot = [
+        (
+            lambda: any(note.startswith("a has failed") for note in world.notes),
+            lambda: world.down.add("east"),
+        ),
+        (world.at("west", "a", "b"), world.stop),
+    ]
+    world.run(serve=True)
+    assert world.endpoint("a") == world.endpoint("b") == "sc://west:1"
+
+
 def test_a_service_goes_on_when_nothing_is_left_to_do(world: World) -> None:
     refused = UserError("not so")
     world.executor = FakeExecutor({"a": Script(refuse=refused), "b": Script(refuse=refused)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
 from headrace.errors import EngineError
 from headrace.runtime.spark.causes import cause_of, is_site_gone
@@ -148,6 +149,8 @@ def test_what_tells_the_cause_is_kept(error: Exception, told: str) -> None:
         (RuntimeError(CALL), True),
         (RuntimeError(CHANGED), True),
         (Connect("it does not matter what it says"), True),
+        (PySparkRuntimeError(errorClass="NO_ACTIVE_SESSION", messageParameters={}), True),
+        (ValueError("Cannot invoke RPC: Channel closed!"), True),
         (RuntimeError(STACK), False),
         (RuntimeError("[DIVIDE_BY_ZERO] Division by zero."), False),
     ],
