@@ -19,6 +19,7 @@ from headrace.plan.logical import LogicalPlan, streams_of
 from headrace.plan.placed import Job
 from headrace.service.calibration_file import federation_costs_of
 from headrace.service.federated_records import federated_id
+from headrace.service.federating_load import ROOM, kept_bytes, readers_of_too_much
 from headrace.service.federating_problem import Rates, Seen, node_ids, not_federated, problem_of
 from headrace.units import counted
 
@@ -39,6 +40,8 @@ class Choice:
     asked: str
     """auto, spark, duckdb, or `engines`: a list in the project file."""
     answer: Federated
+    too_much: tuple[str, ...] = ()
+    """Operators that are on Spark because what they read would not fit DuckDB's memory."""
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -82,10 +85,20 @@ def choose(
 
     place = site or query.site
     prices = costs or federation_costs_of(project, place)[0]
-    problem = problem_of(project, place, plan, prices, rates, fixed, seen)
     options = Options(engine=_ALLOWED.get(wanted, "both"), runners=RUNNERS)
-    # Part of a deployment: what comes out must not depend on the clock.
-    return Choice(query.name, place, plan, wanted, solve(problem, options, lambda: 0.0))
+    problem = problem_of(project, place, plan, prices, rates, fixed, seen)
+    pinned = [one.engine for one in problem.operators]
+    while True:
+        # Part of a deployment: what comes out must not depend on the clock.
+        answer = solve(problem, options, lambda: 0.0)
+        over = readers_of_too_much(problem, answer.split.engines) if wanted == "auto" else []
+        if not over:
+            break
+        pinned = [Engine.SPARK if n in over else engine for n, engine in enumerate(pinned)]
+        problem = problem_of(project, place, plan, prices, rates, tuple(pinned), seen)
+    named = [one.name for one, engine in zip(problem.operators, pinned, strict=True) if engine is not None]
+    too_much = tuple(named) if wanted == "auto" else ()
+    return Choice(query.name, place, plan, wanted, answer, too_much)
 
 
 def _fixed(query: Query, plan: LogicalPlan) -> tuple[Engine, ...] | None:
@@ -136,8 +149,21 @@ def split_jobs(
         alone = name if choice.plan.window is None else ""
         key = (choice.site, frozenset(streams_of(choice.plan)), alone)
         together.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
-    made = []
+    made: list[FederatedJob] = []
     for (site, _, _), members in together.items():
-        job = FederatedJob("", site, tuple(members))
-        made.append(replace(job, id=federated_id(job, used)))
+        jobs = _in_databases(project, site, members)
+        made += [replace(job, id=federated_id(job, used)) for job in jobs]
     return plain, tuple(made)
+
+
+def _in_databases(project: Project, site: str, members: Sequence[FederatedMember]) -> Iterable[FederatedJob]:
+    """One job for all of them, or, where that would keep more than a database holds, several."""
+    job: FederatedJob | None = None
+    for member in members:
+        larger = FederatedJob("", site, (member,) if job is None else (*job.members, member))
+        if job is not None and kept_bytes(project, larger) > ROOM:
+            yield job
+            larger = FederatedJob("", site, (member,))
+        job = larger
+    if job is not None:
+        yield job

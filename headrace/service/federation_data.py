@@ -94,6 +94,8 @@ class FederationData(TypedDict):
     transfers: list[TransferData]
     runners_up: list[RunnerUp]
     examined: int
+    too_much: list[str]
+    """Operators that are on Spark because what they read would not fit DuckDB's memory."""
     engines: dict[str, str]
     """Of every node of the plan's text; `spark+duckdb` for one that both do."""
     rows_per_second: dict[str, float]
@@ -141,6 +143,7 @@ def federation_data(project: Project, choice: Choice, job: str | None) -> Federa
         transfers=list(_transfers(answer)),
         runners_up=[_runner(answer, loser) for loser in answer.losers],
         examined=answer.examined,
+        too_much=list(choice.too_much),
         engines=node_engines(choice.plan, choice.engines),
         rows_per_second=_node_rates(choice),
         text=[],
@@ -276,10 +279,17 @@ def _lines(data: FederationData) -> list[str]:
         f"at {rates}  (unit costs: {data['costs']})",
         *(_operator_line(one) for one in data["operators"]),
         *(_part_line(number, part) for number, part in enumerate(chosen["parts"], 1)),
+        *_room_lines(data["too_much"]),
         f"C_b {chosen['bottleneck']:.3g}, C_u {chosen['utilisation']:.3g}{cores} cores: {feasible}",
         *(_transfer_line(one) for one in data["transfers"]),
         *(_runner_line(one) for one in data["runners_up"]),
     ]
+
+
+def _room_lines(too_much: Sequence[str]) -> list[str]:
+    if not too_much:
+        return []
+    return [f"on Spark because what they read does not fit DuckDB's memory: {', '.join(too_much)}"]
 
 
 def _operator_line(one: OperatorData) -> str:

@@ -21,6 +21,7 @@ from headrace.errors import EngineError
 from headrace.plan import logical as lp
 from headrace.plan.types import Schema
 from headrace.runtime.duckdb.window_sql import Ends, Given, WindowBuilder
+from headrace.runtime.federated.memory import BYTES
 from headrace.runtime.results import conform
 from headrace.runtime.sqltext import DuckWriter
 
@@ -32,7 +33,11 @@ _FEW = 100
 """A chunk of fewer rows is not worth another table."""
 _PIECES = 32
 """The rows of one batch make at most so many chunks."""
-MEMORY = "1GB"
+MEMORY = f"{BYTES // 10**6}MB"
+
+
+class NoRoom(EngineError):
+    """What is kept, or what a statement needs beside it, does not fit the memory that the database has."""
 
 
 def micros(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
@@ -223,19 +228,26 @@ class WindowDatabase:
         try:
             self._connection.execute(text)
         except duckdb.Error as error:
-            raise EngineError("the database of window tables failed", detail=str(error)) from error
+            raise _failed("the database of window tables failed", error) from error
 
     def _arrow(self, text: str) -> pa.Table:
         try:
             return self._connection.sql(text).to_arrow_table()
         except duckdb.Error as error:
-            raise EngineError("DuckDB could not evaluate its part of the query", detail=str(error)) from error
+            raise _failed("DuckDB could not evaluate its part of the query", error) from error
 
     def _fetch(self, text: str) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(text).fetchall()
         except duckdb.Error as error:
-            raise EngineError("the database of window tables failed", detail=str(error)) from error
+            raise _failed("the database of window tables failed", error) from error
+
+
+def _failed(message: str, error: duckdb.Error) -> EngineError:
+    if isinstance(error, duckdb.OutOfMemoryException):
+        hint = "Have the query on Spark (engine: spark), make its windows shorter, or filter more rows."
+        return NoRoom(f"{message}: its memory is full", detail=str(error), hint=hint)
+    return EngineError(message, detail=str(error))
 
 
 class _Offered:

@@ -21,7 +21,7 @@ from headrace.plan import logical as lp
 from headrace.plan.federated import Engine
 from headrace.plan.federated_parts import Part
 from headrace.runtime.duckdb.window_sql import Ends, Given, opened_windows
-from headrace.runtime.duckdb.window_tables import MEMORY, WindowDatabase, micros
+from headrace.runtime.duckdb.window_tables import MEMORY, NoRoom, WindowDatabase, micros
 from headrace.runtime.federated.ledger import Ledger
 from headrace.runtime.federated.program import Kept, Member, Program, late_windows, part_name, row_names
 from headrace.runtime.results import arrow_schema, conform
@@ -195,9 +195,19 @@ class Federation:
         return max(1, min(_WINDOWS, self._pairs // max(sum(rows), 1)))
 
     def _over_windows(self, member: Member, ends: Ends, counts: dict[str, int]) -> pa.Table:
+        """Of windows that are too much for the database together, in halves."""
         made: dict[lp.LogicalPlan, pa.Table] = {}
+        try:
+            for part in member.parts:
+                made[part.root] = self._do(part, made, ends)
+        except NoRoom:
+            if ends.count == 1:
+                raise
+            made.clear()
+            half = ends.first + (ends.count // 2) * ends.slide
+            halves = (replace(ends, last=half - ends.slide), replace(ends, first=half))
+            return pa.concat_tables([self._over_windows(member, one, counts) for one in halves])
         for number, part in enumerate(member.parts):
-            made[part.root] = self._do(part, made, ends)
             _count(counts, part_name(member, number), made[part.root])
         return made[member.plan]
 

@@ -4,6 +4,7 @@ sharing."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,8 @@ import pytest
 from headrace.errors import InternalError
 from headrace.plan import logical as lp
 from headrace.plan.federated import FederatedJob, FederatedMember, operators
+from headrace.runtime.duckdb.window_sql import Ends
+from headrace.runtime.duckdb.window_tables import NoRoom, WindowDatabase
 from headrace.runtime.federated.engine import Federation
 from headrace.runtime.federated.ledger import Ledger
 from headrace.runtime.federated.program import program_of
@@ -46,6 +49,38 @@ def test_a_job_goes_on_from_its_files(tmp_path: Path) -> None:
     assert driven.federation.done.kept == 0 and not list((tmp_path / "kept").rglob("*.arrow"))
     with pytest.raises(InternalError):
         driven.federation.batch(99, 0, {})
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_windows_that_are_too_much_together_are_given_in_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    quiet = Driven(job_of({"q": (CQ1, FILTERS)}), tmp_path / "quiet", BATCHES)
+    quiet.run()
+    evaluate, refused = WindowDatabase.evaluate, list[int]()
+
+    def small(self: WindowDatabase, plan: lp.LogicalPlan, given: Any, ends: Ends | None) -> pa.Table:
+        if ends is not None and ends.count > most:
+            refused.append(ends.count)
+            raise NoRoom("full")
+        return evaluate(self, plan, given, ends)
+
+    monkeypatch.setattr(WindowDatabase, "evaluate", small)
+    driven = Driven(job_of({"q": (CQ1, FILTERS)}), tmp_path / "small", BATCHES)
+    driven.run()
+    assert max(refused) > 2 * most, "more than once in halves"
+    assert_answer(driven, "q", answer(CQ1, pa.concat_tables(BATCHES)))
+    assert driven.federation.done.made == quiet.federation.done.made
+
+
+def test_one_window_that_is_too_much_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: WindowDatabase, plan: lp.LogicalPlan, given: Any, ends: Ends | None) -> pa.Table:
+        raise NoRoom("full")
+
+    driven = Driven(job_of({"q": (CQ1, FILTERS)}), tmp_path, BATCHES)
+    monkeypatch.setattr(WindowDatabase, "evaluate", full)
+    with pytest.raises(NoRoom):
+        driven.run()
 
 
 def test_one_job_takes_over_from_another_window_by_window(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from headrace.plan.logical import Filter
 from headrace.planners.federation.problem import Plan
 from headrace.service.binding import plan_query
 from headrace.service.federating import Choice, check_engines, choose
+from headrace.service.federating_load import ROOM, kept_bytes, readers_of_too_much
 from headrace.service.federating_problem import NO_CHOICE, NO_WINDOW, problem_of
 from headrace.service.members import NAMES_ENGINE
 from headrace.service.planning import plan_jobs, plan_project
@@ -178,3 +179,39 @@ def test_selections_stay_on_spark_and_the_rest_goes_to_duckdb() -> None:
             free = operators(choice.plan)
             assert choice.engines == tuple(S if isinstance(one, Filter) else D for one in free), (name, rate)
             assert choice.answer.split.feasible
+
+
+def test_what_does_not_fit_the_database_stays_on_spark() -> None:
+    found = open_project(EXAMPLE)
+    fits, raw, none = (chosen(found, "cq5", rate) for rate in (24.0, 80_000.0, 1_000_000.0))
+    assert fits.too_much == () and fits.engines == raw.engines == (S, D, D) and raw.too_much == ()
+    # 150 million loads in five minutes, of 52 bytes each; sums of plugs would fit.
+    assert none.engines[:2] == (S, S) and none.too_much[0] == none.answer.plan.operators[1].name
+    assert readers_of_too_much(none.answer.plan, none.engines) == []
+    assert readers_of_too_much(none.answer.plan, (S, D, D)) == [1]
+    assert readers_of_too_much(none.answer.plan, (D, D, D)) == [0], "the raw rows, first of all"
+
+
+def test_what_is_told_to_be_on_duckdb_is(tmp_path: Path) -> None:
+    found = open_project(EXAMPLE)
+    query = found.queries["cq5"].model_copy(update={"engine": "duckdb"})
+    found = found.model_copy(update={"queries": {**found.queries, "cq5": query}})
+    choice = chosen(found, "cq5", 1_000_000.0)
+    assert choice.engines == (D, D, D) and choice.too_much == ()
+
+
+def test_queries_whose_rows_do_not_fit_one_database_are_two_jobs() -> None:
+    found = open_project(EXAMPLE)
+    loads = found.queries["cq5"]
+    work = loads.model_copy(update={"name": "work", "sql": loads.sql.replace("'load'", "'work'")})
+    queries = {"cq3": found.queries["cq3"], "work": work, "cq5": loads}
+
+    def sets(rate: float) -> list[set[str]]:
+        streams = {"readings": found.streams["readings"].model_copy(update={"rate": rate})}
+        made = found.model_copy(update={"streams": streams, "queries": queries})
+        jobs = plan_project(made).federated
+        assert all(kept_bytes(made, job) <= ROOM for job in jobs)
+        return [{member.query for member in job.members} for job in jobs]
+
+    assert sets(24.0) == [set(queries)]
+    assert sets(90_000.0) == [{"cq3"}, {"work"}, {"cq5"}]

@@ -9,7 +9,7 @@ import pytest
 from headrace.errors import EngineError
 from headrace.plan.types import Column, DataType, Schema
 from headrace.runtime.duckdb.window_sql import Given
-from headrace.runtime.duckdb.window_tables import WindowDatabase
+from headrace.runtime.duckdb.window_tables import NoRoom, WindowDatabase
 from tests.federated_cases import SECOND
 
 SCHEMA = Schema([Column("ts", DataType.TIMESTAMP), Column("v", DataType.DOUBLE)])
@@ -61,3 +61,13 @@ def test_a_relation_without_rows_has_columns(database: WindowDatabase) -> None:
 def test_no_statement_reaches_outside(database: WindowDatabase, text: str) -> None:
     with pytest.raises(EngineError):
         database.read(Given(text, ("v",)))
+
+
+def test_a_database_that_is_full_says_so_and_goes_on() -> None:
+    small = WindowDatabase(memory="20MB", threads=1)
+    small.keep("0", SCHEMA, "ts", 80 * SECOND)
+    small.take("0", rows(list(range(100_000))))
+    with pytest.raises(NoRoom, match="memory is full"):
+        small.take("0", rows(list(range(5_000_000))))
+    assert small.rows == 100_000
+    small.close()
