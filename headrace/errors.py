@@ -83,6 +83,10 @@ class SiteSilent(UserError):
     """A site that the project names does not answer. It may be the wrong address, or it may answer later."""
 
 
+class StateUnusable(UserError):
+    """The state file cannot be read or written now: another process holds it, or the disk is full."""
+
+
 class NotSupported(UserError):
     """The input is well formed, and Headrace says by name what it does not do."""
 

@@ -7,11 +7,13 @@ after a kill at any moment the next run finds either the old deployment or the n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from headrace.catalog.model import Project
-from headrace.errors import HeadraceError, UserError
+from headrace.errors import HeadraceError, StateUnusable, UserError
 from headrace.plan.channels import ChannelPlan, pruned
 from headrace.plan.federated import Engine, FederatedJob
 from headrace.plan.placed import PlacedPlan
@@ -35,6 +37,8 @@ from headrace.state.store import Store
 
 _CLOSED = frozenset({"draining", "finished", "failed"})
 """A tree that was last seen so may have closed its streams; a new query had better not join it."""
+_WAIT_SECONDS = 5.0
+"""Until changes that could not be taken are tried again."""
 
 Engines = tuple[Engine, ...]
 
@@ -77,6 +81,9 @@ class Keeper:
         self._lives = lives or Lives()
         self.project = project
         self.deployment: Deployment = store.deployment()
+        self.waits = ""
+        """Why changes that were asked for could not be taken just now."""
+        self._again: datetime | None = None
 
     # -- before a run -------------------------------------------------------------------------------
 
@@ -186,7 +193,11 @@ class Keeper:
     ) -> Wanted | None:
         """Plan and write down the changes that commands have asked for; None: there are none, or they were
         refused, or they changed meanwhile, or `may` says not now, and are taken next time. `down` are sites
-        that do not answer."""
+        that do not answer. What cannot be done now for a reason that is no query's stays pending: `waits`
+        says why, and it is tried again a little later."""
+        if self._again is not None and self._clock() < self._again:
+            return None
+        self.waits, self._again = "", None
         edits = self._without_bad(self._store.edits())
         if not edits.pending:
             return None
@@ -209,11 +220,22 @@ class Keeper:
             if may(wanted) and self._write(wanted, edits):
                 return wanted
         except (HeadraceError, OSError) as error:
-            # A run does not end because of a query that somebody wanted to add.
-            reason = error.render() if isinstance(error, HeadraceError) else str(error)
-            self._refuse([c for c in edits.pending if c.kind == "add"] or edits.pending, reason)
+            self._not_now(error, edits)
         self.project = before
         return None
+
+    def _not_now(self, error: HeadraceError | OSError, edits: Edits) -> None:
+        """A run does not end because of a query that somebody wanted to add: it is refused, unless only the
+        state file is to blame. A drop is not refused: its query is out of the project, and would not come
+        back."""
+        added = [change for change in edits.pending if change.kind == "add"]
+        reason = error.render() if isinstance(error, HeadraceError) else str(error)
+        if added and not isinstance(error, StateUnusable):
+            with suppress(StateUnusable):
+                self._refuse(added, reason)
+                return
+        self.waits = reason
+        self._again = self._clock() + timedelta(seconds=_WAIT_SECONDS)
 
     def _without_bad(self, edits: Edits) -> Edits:
         """Refuse the queries that cannot run here. The command has checked them, but against the file as it

@@ -191,9 +191,8 @@ def told(record: MoveRecord) -> str:
         case "refused":
             return f"{record.job} was not moved: {record.message}"
         case _:
-            return (
-                f"{record.job} is to move from {record.source} to {record.target}; the run that is on does it"
-            )
+            way = f"from {record.source} to {record.target}"
+            return f"{record.job} is to move {way}; the run that is on does it, or the next one"
 
 
 def _at_rest(project: Project, moves: Moves, ways_of: WaysOf) -> None:

@@ -48,6 +48,7 @@ class Taking:
         self.held: Callable[[], Collection[str]] = tuple
         """Jobs in the middle of a move, of which a copy may run that this process does not know."""
         self._deferred: tuple[frozenset[str], frozenset[int]] | None = None
+        self._waits = ""
         """The changes that were last found to wait, and for which jobs."""
 
     @property
@@ -121,6 +122,10 @@ class Taking:
 
         down = () if self.lost is None else self.lost()
         wanted = self._keeper.take(self._names(), [*failed, *held], down, may)
+        if self._keeper.waits != self._waits:
+            self._waits = self._keeper.waits
+            if self._waits:
+                self._note(f"changes wait, and are tried again: {self._waits}")
         if wanted is not None:
             self._left |= {change: tree for change, tree in before.items() if tree is not None}
             self._open = list(self._store.unsettled())

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from headrace.errors import UserError
+from headrace.errors import StateUnusable, UserError
 from headrace.state.schema import VERSION, migrate
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class StateFile:
         except sqlite3.OperationalError as error:
             busy = "locked" in str(error)
             hint = "Another process holds it; try again." if busy else "Check the disk and the permissions."
-            raise UserError(f"the state file {self._path} cannot be used: {error}", hint=hint) from None
+            raise StateUnusable(f"the state file {self._path} cannot be used: {error}", hint=hint) from None
         except sqlite3.IntegrityError:
             raise
         except sqlite3.DatabaseError as error:

@@ -101,7 +101,8 @@ def settle(db: sqlite3.Connection, change: Change) -> None:
 
 
 def refuse(db: sqlite3.Connection, ids: Iterable[int], reason: str, now: str) -> None:
-    """The query of a refused add is gone from the project; a refused drop leaves everything as it is."""
+    """The query of a refused add is gone from the project. A drop is refused only where there was nothing to
+    drop: what `ask_drop` has taken out does not come back."""
     for one in ids:
         db.execute(
             "DELETE FROM added WHERE name IN (SELECT query FROM changes WHERE id = ? AND kind = 'add')",

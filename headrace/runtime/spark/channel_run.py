@@ -15,7 +15,7 @@ It is a job like any other (job.py) but for this:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -29,6 +29,7 @@ from headrace.runtime.channels.parts import due, numbered
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.channels.protocol import Mark
 from headrace.runtime.executor import JobContext
+from headrace.runtime.files import write_json
 from headrace.runtime.spark.checkpoint import last_committed, read_batch, source_files
 from headrace.runtime.spark.compile import Compiler
 from headrace.runtime.spark.job import JobRun
@@ -76,6 +77,8 @@ class ChannelRun(JobRun):
         self._began = last_committed(self._checkpoint)
         self._marked = self._seen = -1
         """The newest batch that was promised for, and whose files are in `taken`."""
+        self._known: tuple[str, ...] = ()
+        """What its sources read, once Spark has said so."""
         self._taken: dict[Path, int] = {}
         self._passed_on: dict[str, int] = {}
         self._unstaged = 0
@@ -207,10 +210,12 @@ class ChannelRun(JobRun):
 
     def _follow(self, done: int) -> None:
         """Tell makers what was read, and Spark what they promise of the rest."""
-        last = self._query.lastProgress
-        if last is None or not self._ports.inputs:
+        read = self._sources() if self._ports.inputs else ()
+        if not read:
             return
-        read = [_folder(source) for source in json.loads(last.json)["sources"]]
+        if self._late.batch < done <= self._began:
+            # Nobody has heard of it, and nobody will: it was the last batch of a process that was killed.
+            self._late.heard(done, dropped=True)
         if done > self._seen:
             self._taken, self._seen = taken_files(self._checkpoint, done), done
             self._forget_promises(read)
@@ -225,6 +230,19 @@ class ChannelRun(JobRun):
             if self._late.batch >= done:
                 channel.advance(self.job.id, min(left) if left else max(there, default=-1) + 1)
 
+    def _sources(self) -> tuple[str, ...]:
+        """The folders that Spark's sources read, as its first progress tells them; they stay the same. They
+        are written down: after a kill there may be no batch, and so no progress, until the maker goes on,
+        which may wait for what was read before."""
+        path = self._context.state / "sources.json"
+        last = self._query.lastProgress if not self._known else None
+        if last is not None:
+            self._known = tuple(_folder(source) for source in json.loads(last.json)["sources"])
+            write_json(path, list(self._known))
+        elif not self._known and path.exists():
+            return tuple(json.loads(path.read_text(encoding="utf-8")))
+        return self._known
+
     def _pass_on(self, stream: str, marks: Mapping[int, Mark], left: list[int]) -> None:
         number = due(marks, left)
         if not self._watermarked or number is None or number <= self._passed_on.get(stream, -1):
@@ -233,7 +251,7 @@ class ChannelRun(JobRun):
         write_promise(self._closing.marks(stream), f"{number:06d}-{self._began + 1}", marks[number].times)
         self._passed_on[stream] = number
 
-    def _forget_promises(self, read: list[str]) -> None:
+    def _forget_promises(self, read: Sequence[str]) -> None:
         """Those that Spark has read; not the newest, whose name says that it was given."""
         for stream in self._ports.inputs:
             folder = self._closing.marks(stream)

@@ -136,6 +136,9 @@ class Starting:
     def __init__(self, wanted: Wanted, environ: Mapping[str, str]) -> None:
         self.wanted = wanted
         made = _environment(environ)
+        if read(wanted.folder) is None:
+            # What an `up` that was killed has left before its server was written down.
+            shutil.rmtree(wanted.folder, ignore_errors=True)
         (wanted.folder / "work" / "scratch").mkdir(parents=True)
         about = json.dumps({"port": wanted.port, "memory": wanted.memory, "cores": wanted.cores})
         keeper = [sys.executable, "-m", __name__, str(wanted.folder), about, *command(wanted, environ)]

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.catalog.model import Project, Sink, SinkKind
-from headrace.errors import UserError
+from headrace.errors import StateUnusable, UserError
 from headrace.plan.placed import PlacedPlan
+from headrace.service import keeper
+from headrace.service.deployment import Planner, Situation, Wanted
 from headrace.service.run import Hooks, Options
 from headrace.state.records import Change
+from headrace.state.store import Store
 from tests.unit.service import disk_engine
 from tests.unit.service.disk_engine import Ground
 from tests.unit.service.sample import query
@@ -283,6 +287,48 @@ def test_data_that_cannot_be_made_does_not_end_the_run(
     assert (outcome.exit_code, _change(ground).state) == (0, "refused")
     assert "No space left" in _change(ground).message
     assert "new" not in [w.job for w in outcome.last.jobs]
+    ground.check_answers()
+
+
+def test_what_the_state_file_keeps_from_being_done_is_done_later(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the add nor the drop is refused: nothing is wrong with them."""
+    deploy, failed = Store.deploy, list[str]()
+
+    def once(store: Store, *given: Any, **named: Any) -> bool:
+        if given[1].pending and not failed:
+            failed.append("it")
+            raise StateUnusable("the state file is locked")
+        return deploy(store, *given, **named)
+
+    monkeypatch.setattr(Store, "deploy", once)
+
+    def ask() -> None:
+        ground.add("new")
+        ground.drop("b")
+
+    ground.run(200, {4: ask})
+    assert failed and ground.trees() == {"tree-1": ["a", "c", "new"], "tree-2": ["d"]}
+    assert any("is locked" in note and "tried again" in note for note in ground.notes)
+    ground.check_answers()
+
+
+def test_a_drop_that_cannot_be_planned_waits_and_is_never_half_done(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reconciled, failed = keeper.reconcile, list[str]()
+
+    def once(situation: Situation, planner: Planner) -> Wanted:
+        if situation.edits.pending and not failed:
+            failed.append("b")
+            raise UserError("not now")
+        return reconciled(situation, planner)
+
+    monkeypatch.setattr(keeper, "reconcile", once)
+    ground.run(200, {4: lambda: ground.drop("b")})
+    assert failed and ground.trees() == {"tree-1": ["a", "c"], "tree-2": ["d"]}
+    assert _change(ground).state == "applied"
     ground.check_answers()
 
 

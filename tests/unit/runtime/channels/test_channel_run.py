@@ -60,20 +60,23 @@ class _Spark:
         self.state, self._sources, self._batch = state, sources, -1
         self._positions: list[int] = [-1] * len(sources)
         self._staged = 0
-        self.active = True
+        self.active = self.told = True
         for name in ("offsets", "commits", "staging/_spark_metadata"):
             folder = state / name if name.startswith("staging") else state / "checkpoint" / name
             folder.mkdir(parents=True, exist_ok=True)
 
     @property
-    def lastProgress(self) -> SimpleNamespace:
+    def lastProgress(self) -> SimpleNamespace | None:
+        if not self.told:
+            return None
         sources = [{"description": f"FileStreamSource[file:{path}]"} for path in self._sources]
         event = {"batchId": self._batch, "sources": sources, "durationMs": {"addBatch": 1}}
         return SimpleNamespace(json=json.dumps(event))
 
     @property
     def recentProgress(self) -> list[SimpleNamespace]:
-        return [self.lastProgress]
+        last = self.lastProgress
+        return [] if last is None else [last]
 
     @property
     def isActive(self) -> bool:
@@ -244,6 +247,21 @@ def test_two_scans_of_a_channel_must_both_have_read(tmp_path: Path) -> None:
     spark.batch(read={2: [only]})
     run._observe()
     assert channel.place("q") == 1 and len(_promises(run)) == 1
+
+
+def test_what_a_killed_reader_has_read_is_told_without_another_batch(tmp_path: Path) -> None:
+    """Its maker may be waiting for just that, and then there is no other batch."""
+    run, spark, channel = _reader(tmp_path)
+    first, second = _give(channel, 2)
+    spark.batch(read={0: [first]})
+    run._observe()
+    assert channel.place("q") == 1
+    spark.batch(read={0: [second]})
+    # Killed here, and started again.
+    spark.told = False
+    again = _run(tmp_path, READS, Ports({"via_1": channel}, never_late=frozenset({"via_1"})), spark)
+    again._observe()
+    assert channel.place("q") == 2
 
 
 def test_a_full_channel_holds_its_maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
