@@ -151,8 +151,8 @@ def split_jobs(
         together.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
     made: list[FederatedJob] = []
     for (site, _, _), members in together.items():
-        jobs = _in_databases(project, site, members)
-        made += [replace(job, id=federated_id(job, used)) for job in jobs]
+        found = _in_databases(project, site, members)
+        made += [replace(one, id=federated_id(one, used)) for one in found]
     return plain, tuple(made)
 
 

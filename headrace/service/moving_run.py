@@ -271,8 +271,7 @@ class Moving:
         found = self.relocator.carry_all(moves, silent)
         for move, outcome in zip(moves, found, strict=True):
             # One that is not settled stays open: `resume` carries it on as soon as a site can take the job.
-            settled = isinstance(outcome, Outcome)
-            self.note(_told(outcome) if settled else f"{move.job}: {outcome.message}")
+            self.note(_told(outcome) if isinstance(outcome, Outcome) else f"{move.job}: {outcome.message}")
         return [outcome for outcome in found if isinstance(outcome, Outcome)]
 
     def _ask(self, unit: Movable, target: str) -> MoveRecord | None:

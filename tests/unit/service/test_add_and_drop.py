@@ -13,7 +13,7 @@ from headrace.catalog.model import Project, Sink, SinkKind
 from headrace.errors import StateUnusable, UserError
 from headrace.plan.placed import PlacedPlan
 from headrace.service import keeper
-from headrace.service.deployment import Planner, Situation, Wanted
+from headrace.service.deployment import Planner, Situation, Wanted, reconcile
 from headrace.service.run import Hooks, Options
 from headrace.state.records import Change
 from headrace.state.store import Store
@@ -317,13 +317,13 @@ def test_what_the_state_file_keeps_from_being_done_is_done_later(
 def test_a_drop_that_cannot_be_planned_waits_and_is_never_half_done(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reconciled, failed = keeper.reconcile, list[str]()
+    failed = list[str]()
 
     def once(situation: Situation, planner: Planner) -> Wanted:
         if situation.edits.pending and not failed:
             failed.append("b")
             raise UserError("not now")
-        return reconciled(situation, planner)
+        return reconcile(situation, planner)
 
     monkeypatch.setattr(keeper, "reconcile", once)
     ground.run(200, {4: lambda: ground.drop("b")})
