@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -151,6 +152,14 @@ class ProblemFile:
                 span = self._span(*(place.key if at_key and place.key else place.value))
                 break
         return UserError(message, hint=hint, span=span)
+
+    @contextmanager
+    def placed(self, trail: Trail) -> Iterator[None]:
+        """What a planner has against the value at `trail` is told at its key: planners know of no file."""
+        try:
+            yield
+        except UserError as error:
+            raise error if error.span else self.wrong(trail, error.message, error.hint, at_key=True) from None
 
     def _given_twice(self) -> UserError:
         seen: set[Trail] = set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from headrace.errors import InternalError, UserError
 from headrace.planners.admission.check import violations
@@ -21,6 +21,10 @@ from headrace.planners.admission.problem import (
     Plan,
     Query,
 )
+
+if TYPE_CHECKING:
+    from headrace.planners.admission.adaptive import Adapted
+    from headrace.planners.admission.observed import Running
 
 Clock = Callable[[], float]
 Progress = Callable[[int, int], None]
@@ -45,6 +49,11 @@ _WHERE: Mapping[str, tuple[str, str]] = {
     BOUND: ("bound", "Bound"),
 }
 """Module and class of each. They are loaded when asked for: some need a solver."""
+
+
+ADAPTING = (DEFAULT_PLANNER, "heuristic")
+"""Those that can take a plan over that runs: they plan on a state, and any plan is one."""
+DID_NOT_RUN = "it did not run; only queries that run are adapted"
 
 
 class Planner(Protocol):
@@ -72,7 +81,7 @@ def solve(
 ) -> AdmissionAnswer:
     """What becomes of all queries. Raises UserError for options that the planner does not have, and
     InternalError where its plan cannot run."""
-    make = _loaded(name)
+    make: Callable[[AdmissionProblem, Options, Clock], Planner] = _loaded(name)
     _check_options(name, options)
     started = clock()
     planner = make(problem, options, clock)
@@ -99,6 +108,53 @@ def checked(problem: AdmissionProblem, answer: AdmissionAnswer) -> AdmissionAnsw
         message = f"admission: the plan of {answer.planner} cannot run: {wrong[0]}"
         raise InternalError(message, detail="\n".join(wrong[1:]))
     return answer
+
+
+def solve_running(
+    problem: AdmissionProblem, running: Running, name: str, options: Options, clock: Clock
+) -> tuple[AdmissionProblem, AdmissionAnswer, Adapted]:
+    """A plan that runs, adapted to what was observed: the problem as it is now, what becomes of all queries,
+    and the steps. Those that did not run are not asked about. Raises UserError for planners and options that
+    cannot adapt, and InternalError where the plan cannot run."""
+    from headrace.planners.admission.adaptive import adapt
+    from headrace.planners.admission.observed import observed_problem
+
+    check_adapting(name, options)
+    plan, done = adapt(
+        problem,
+        running.plan,
+        running.admitted,
+        running.observed,
+        clock,
+        options=options,
+        make=_loaded(name),
+    )
+    now = observed_problem(problem, running.observed, running.plan)
+    decisions = _decided(now.queries, done)
+    return now, checked(now, AdmissionAnswer(name, decisions, plan, done.seconds)), done
+
+
+def _decided(queries: Sequence[Query], done: Adapted) -> tuple[Decision, ...]:
+    """Of each query, as if it had been submitted. Time is that of all that run, in equal parts."""
+    kept, lost = set(done.kept), {one.query: one.why for one in done.dropped}
+    part = done.seconds / max(len(kept) + len(lost), 1)
+    return tuple(
+        Decision(query.id, query.id in kept, part, lost.get(query.id, ""))
+        if query.id in kept or query.id in lost
+        else Decision(query.id, False, 0.0, DID_NOT_RUN)
+        for query in queries
+    )
+
+
+def check_adapting(name: str, options: Options) -> None:
+    """Raises UserError for a planner or options that have nothing to do with a plan that runs."""
+    if name not in ADAPTING:
+        raise UserError(f"{name} cannot adapt a plan that runs", hint=f"{' and '.join(ADAPTING)} can.")
+    if options.choosy:
+        hint = "They have been admitted; a policy that may refuse what fits has no say any more."
+        raise UserError("queries that run cannot be refused by choosy", hint=hint)
+    if options.batch != 1:
+        raise UserError("queries that run are not submitted, so there are no batches of them")
 
 
 def ceiling(problem: AdmissionProblem) -> float:
@@ -128,9 +184,7 @@ def _check_options(name: str, options: Options) -> None:
         raise UserError(f"{name} cannot be choosy", hint=hint)
 
 
-def _loaded(name: str) -> Callable[[AdmissionProblem, Options, Clock], Planner]:
+def _loaded(name: str) -> Any:
+    """The class of a planner."""
     module, kind = _WHERE[name]
-    made: Callable[[AdmissionProblem, Options, Clock], Planner] = getattr(
-        import_module(f"headrace.planners.admission.{module}"), kind
-    )
-    return made
+    return getattr(import_module(f"headrace.planners.admission.{module}"), kind)
