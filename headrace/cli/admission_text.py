@@ -27,6 +27,10 @@ def print_admission(answer: AdmissionAnswer) -> None:
         console.print(table(("refused", "why"), rows))
         _more(len(refused) - _MOST_REFUSALS, "refusals")
         console.print()
+    if rows := _not_removed(answer):
+        console.print(table(("not removed", "why"), rows[:_MOST_REFUSALS]))
+        _more(len(rows) - _MOST_REFUSALS, "of these")
+        console.print()
     if answer["plan"]["deliveries"]:
         console.print(_hosts(answer["hosts"][:_MOST_HOSTS]))
         _more(len(answer["hosts"]) - _MOST_HOSTS, "hosts")
@@ -88,7 +92,13 @@ def _summary(answer: AdmissionAnswer) -> list[Text]:
 
 def _counts(answer: AdmissionAnswer) -> Text:
     total = f"{answer['admitted']:,} of {_number(len(answer['queries']), 'query', 'queries')} admitted"
-    return Text(f"{total}, {answer['refused']:,} refused", style="bold")
+    left = sum(one["removed"] for one in answer.get("removals", []))
+    removed = f", {left:,} removed" if left else ""
+    return Text(f"{total}, {answer['refused']:,} refused{removed}", style="bold")
+
+
+def _not_removed(answer: AdmissionAnswer) -> list[tuple[str, str]]:
+    return [(str(one["id"]), one["why"]) for one in answer.get("removals", []) if not one["removed"]]
 
 
 def _used(hosts: Sequence[HostData]) -> str:

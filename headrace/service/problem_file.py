@@ -10,7 +10,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,10 +180,12 @@ class ProblemFile:
         return Span(self.name, number, column, column + width, line if len(line) <= _LONGEST_LINE else "")
 
 
-def check_ids(file: ProblemFile, ids: list[str], items: list[object]) -> None:
-    """Raises UserError where two queries have one id."""
+def check_ids(file: ProblemFile, ids: Sequence[str | None], items: list[object]) -> None:
+    """Raises UserError where two queries have one id. None: the item is no query."""
     first: dict[str, int] = {}
     for number, name in enumerate(ids):
+        if name is None:
+            continue
         if name in first:
             trail: Trail = ("queries", number)
             item = items[number]

@@ -18,7 +18,7 @@ from headrace.service.solve_request import Request, optimiser_named
 if TYPE_CHECKING:
     from headrace.planners.admission.observed import Running
     from headrace.planners.admission.problem import AdmissionAnswer as Solved
-    from headrace.planners.admission.problem import Decision, Host, HostLimits, Options, Plan, Stream
+    from headrace.planners.admission.problem import Decision, Host, HostLimits, Options, Plan, Removed, Stream
 
 OPTIONS = ("seed", "deadline", "batch", "choosy")
 """Of `headrace solve admission`."""
@@ -34,6 +34,16 @@ class AdmittedData(TypedDict):
     milliseconds: float
     proven: bool
     moved: int
+    removed: NotRequired[bool]
+    """True: it was admitted, and left."""
+
+
+class RemovalData(TypedDict):
+    id: Name
+    removed: bool
+    why: str
+    """Where there was nothing to remove."""
+    milliseconds: float
 
 
 class OperatorData(TypedDict):
@@ -91,6 +101,8 @@ class AdmissionAnswer(TypedDict):
     notes: NotRequired[dict[str, str]]
     adapted: NotRequired[AdaptedData]
     """Of a plan that ran: what is done about what was observed."""
+    removals: NotRequired[list[RemovalData]]
+    """In order; where the problem has some."""
 
 
 def admission_planners() -> Mapping[str, str]:
@@ -102,7 +114,7 @@ def admission_planners() -> Mapping[str, str]:
 def solve_admission(file: ProblemFile, request: Request) -> AdmissionAnswer:
     # Imported late: a wrong file needs none of it.
     from headrace.planners.admission.problem import Options
-    from headrace.planners.admission.solve import BOUND, ceiling, check_adapting, solve
+    from headrace.planners.admission.solve import BOUND, ceiling, check_adapting, check_removing, solve
 
     planner = optimiser_named(request.optimiser, admission_planners())
     given = read_admission(file)
@@ -111,6 +123,9 @@ def solve_admission(file: ProblemFile, request: Request) -> AdmissionAnswer:
         with file.placed(("running",)):
             check_adapting(planner, options)
         return _adapted_answer(given, given.running, planner, options)
+    if given.problem.removals:
+        with file.placed(("queries", given.problem.removals[0].after)):
+            check_removing(planner)
     solved = solve(given.problem, planner, options, time.perf_counter)
     answer = admission_answer(given, solved)
     if planner == BOUND and len(given.problem.queries) <= MOST_FOR_CEILING:
@@ -120,7 +135,8 @@ def solve_admission(file: ProblemFile, request: Request) -> AdmissionAnswer:
 
 def admission_answer(given: Given, solved: Solved) -> AdmissionAnswer:
     """What a planner decided in its public form."""
-    telling = _Telling(given)
+    gone = {one.query for one in solved.removals if one.removed}
+    telling = _Telling(given, gone)
     running = telling.plan(solved.plan)
     answer = AdmissionAnswer(
         problem="admission",
@@ -136,6 +152,8 @@ def admission_answer(given: Given, solved: Solved) -> AdmissionAnswer:
     )
     if solved.notes:
         answer["notes"] = dict(solved.notes)
+    if solved.removals:
+        answer["removals"] = [telling.removal(one) for one in solved.removals]
     return answer
 
 
@@ -153,19 +171,32 @@ def _adapted_answer(given: Given, running: Running, planner: str, options: Optio
 class _Telling:
     """Plans in the words of the problem, and in its order: hosts and streams as they are listed there."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Given, gone: Collection[str] = ()) -> None:
+        """`gone`: queries that were admitted and have left."""
+        self._gone = gone
         self._given, self._problem = given, given.problem
         self._order = {name: i for i, name in enumerate(given.streams)}
         self._memory = self._problem.memory_cost > 0
 
     def query(self, decision: Decision) -> AdmittedData:
-        return AdmittedData(
+        data = AdmittedData(
             id=self._given.queries[decision.query],
             admitted=bool(decision.admitted),
             why=decision.why,
             milliseconds=float(decision.seconds) * 1000,
             proven=bool(decision.proven),
             moved=int(decision.moved),
+        )
+        if decision.query in self._gone:
+            data["removed"] = True
+        return data
+
+    def removal(self, one: Removed) -> RemovalData:
+        return RemovalData(
+            id=self._given.queries[one.query],
+            removed=one.removed,
+            why=one.why,
+            milliseconds=one.seconds * 1000,
         )
 
     def plan(self, plan: Plan) -> RunningData:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.service.problem_file import ProblemFile, Trail, check_ids, described, shown
+from headrace.service.problem_file import ProblemFile, Trail, described, shown
 from headrace.service.solve_admission_names import (
     LARGEST_LIMIT,
     LARGEST_RATE,
@@ -26,6 +26,7 @@ from headrace.service.solve_admission_names import (
     known,
     named,
 )
+from headrace.service.solve_admission_queries import Asked, read_queries
 from headrace.service.solve_admission_running import Names, read_running
 from headrace.service.solve_network import read_name
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimits, Query, Stream
 
 LARGEST_COST = 1e12
-LARGEST_PRIORITY = 1e12
 MOST_HOSTS = 10_000
 
 REQUIRED = ("hosts", "link_bandwidth", "streams", "queries")
@@ -62,7 +62,8 @@ def read_admission(file: ProblemFile) -> Given:
     known_hosts = known(file, "host", [host.id for host in hosts])
     bases, names = _streams(file, body["streams"], known_hosts)
     streams = known(file, "stream", names)
-    queries, ids = _queries(file, body["queries"], streams)
+    asked = read_queries(file, body["queries"], streams)
+    queries = asked.queries
     problem = AdmissionProblem(
         hosts=hosts,
         link_bandwidth=_links(file, body["link_bandwidth"], hosts),
@@ -71,13 +72,16 @@ def read_admission(file: ProblemFile) -> Given:
         queries=queries,
         operator_cost=file.amount(body.get("operator_cost", 1), ("operator_cost",), LARGEST_COST),
         memory_cost=file.amount(body.get("memory_cost", 0), ("memory_cost",), LARGEST_COST),
+        removals=asked.removals,
     )
-    _check_makeable(file, problem, "rates" if "rates" in body else "selectivities")
-    all_known = Names(known_hosts, streams, Known(file, "query", {name: i for i, name in enumerate(ids)}))
+    _check_makeable(file, problem, asked.places, "rates" if "rates" in body else "selectivities")
+    by_name = {name: i for i, name in enumerate(asked.names)}
+    all_known = Names(known_hosts, streams, Known(file, "query", by_name))
+    _check_no_removals(file, body, asked)
     return Given(
         problem,
         {str(name): name for name in names},
-        {str(name): name for name in ids},
+        {str(name): name for name in asked.names},
         read_running(file, body, problem, all_known),
     )
 
@@ -153,32 +157,6 @@ def _streams(file: ProblemFile, value: object, hosts: Known) -> tuple[dict[str, 
     return found, names
 
 
-def _queries(file: ProblemFile, value: object, streams: Known) -> tuple[tuple[Query, ...], list[Name]]:
-    items = file.items(value, ("queries",), "query")
-    ids: list[Name] = []
-    found: list[Query] = []
-    for number, item in enumerate(items):
-        query, name = _query(file, item, number, streams)
-        found.append(query)
-        ids.append(name)
-    check_ids(file, [str(name) for name in ids], items)
-    return tuple(found), ids
-
-
-def _query(file: ProblemFile, item: object, number: int, streams: Known) -> tuple[Query, Name]:
-    from headrace.planners.admission.problem import MOST_STREAMS, Query
-
-    trail: Trail = ("queries", number)
-    query = file.mapping(item, trail, ("streams",), ("id", "priority"))
-    name = read_name(file, query.get("id", f"q{number + 1}"), (*trail, "id"))
-    wanted = streams.set_of(query["streams"], (*trail, "streams"))
-    if len(wanted) > MOST_STREAMS:
-        message = f"{shown((*trail, 'streams'))} must be at most {MOST_STREAMS}, not {len(wanted)}"
-        raise file.wrong((*trail, "streams"), message)
-    priority = file.number(query.get("priority", 1), (*trail, "priority"), 0, LARGEST_PRIORITY)
-    return Query(str(name), wanted, priority), name
-
-
 def _rates(
     file: ProblemFile,
     body: Mapping[str, object],
@@ -211,10 +189,17 @@ def _parts(queries: Sequence[Query]) -> Iterator[Stream]:
             yield from map(frozenset, combinations(names, size))
 
 
-def _check_makeable(file: ProblemFile, problem: AdmissionProblem, key: str) -> None:
+def _check_no_removals(file: ProblemFile, body: Mapping[str, object], asked: Asked) -> None:
+    if asked.removals and "running" in body:
+        trail: Trail = ("queries", asked.removals[0].after, "remove")
+        hint = "Of what runs, say in running.queries that it is not admitted, and leave out its delivery."
+        raise file.wrong(trail, f"{shown(trail)}: nobody arrives or leaves while a plan is adapted", hint)
+
+
+def _check_makeable(file: ProblemFile, problem: AdmissionProblem, places: Sequence[int], key: str) -> None:
     """Raises UserError at a query that no chain of joins can ever answer."""
     makes = _Makes(problem.rates)
-    for number, query in enumerate(problem.queries):
+    for number, query in zip(places, problem.queries, strict=True):
         if makes(query.streams):
             continue
         trail: Trail = ("queries", number, "streams")

@@ -38,9 +38,12 @@ NOT_READ = (
     "offline_bound",
     "notes",
     "adapted",
+    "removals",
 )
 """Keys of an answer that say nothing of what runs beyond `queries` and `plan`."""
 QUERY_NOT_READ = ("why", "milliseconds", "proven", "moved")
+_LEFT = "removed"
+"""Of a query that was admitted, and left."""
 
 _PLAN: Trail = ("running", "plan")
 _UNFED = "All comes from base streams at their hosts, by joins and copies that are given here."
@@ -166,9 +169,12 @@ class _Reading:
         trail: Trail = ("running", "queries")
         for number, item in enumerate(self.file.items(value, trail)):
             at: Trail = (*trail, number, "id")
-            query = self.file.mapping(item, (*trail, number), ("id", "admitted"), QUERY_NOT_READ)
+            query = self.file.mapping(item, (*trail, number), ("id", "admitted"), (*QUERY_NOT_READ, _LEFT))
             name = self.problem.queries[self.names.queries.at(query["id"], at)]
-            if not self.file.flag(query["admitted"], (*trail, number, "admitted")):
+            admitted, left = (
+                self.file.flag(query.get(key, False), (*trail, number, key)) for key in ("admitted", _LEFT)
+            )
+            if left or not admitted:
                 continue
             if name.id in found:
                 raise self.file.wrong(at, f"{shown(at)}: query {described(query['id'])} is given twice")

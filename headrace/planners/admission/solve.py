@@ -6,7 +6,7 @@ bound is no exception but no planner either: what it admits runs at no host, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -20,6 +20,8 @@ from headrace.planners.admission.problem import (
     Options,
     Plan,
     Query,
+    Removal,
+    Removed,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ _WHERE: Mapping[str, tuple[str, str]] = {
 
 ADAPTING = (DEFAULT_PLANNER, "heuristic")
 """Those that can take a plan over that runs: they plan on a state, and any plan is one."""
+NOT_ADMITTED = "it was not admitted, so there was nothing to remove"
 DID_NOT_RUN = "it did not run; only queries that run are adapted"
 
 
@@ -72,6 +75,13 @@ class Batched(Protocol):
     def submit_all(self, queries: Sequence[Query]) -> list[Decision]: ...
 
 
+@runtime_checkable
+class Removing(Protocol):
+    """A planner that lets queries go again."""
+
+    def remove(self, query_id: str) -> None: ...
+
+
 def solve(
     problem: AdmissionProblem,
     name: str,
@@ -83,14 +93,24 @@ def solve(
     InternalError where its plan cannot run."""
     make: Callable[[AdmissionProblem, Options, Clock], Planner] = _loaded(name)
     _check_options(name, options)
+    if problem.removals:
+        check_removing(name)
     started = clock()
     planner = make(problem, options, clock)
     decisions: list[Decision] = []
-    for some in _submitted(planner, name, problem.queries, options.batch):
+    removals: list[Removed] = []
+    admitted: set[str] = set()
+    for event in _events(problem, options.batch):
+        if isinstance(event, Removal):
+            removals.append(_removed(planner, event, admitted, clock))
+            continue
+        some = _submitted(planner, name, event, options.batch)
         decisions += some
+        admitted |= {one.query for one in some if one.admitted}
         if on_progress is not None:
             on_progress(len(decisions), len(problem.queries))
-    answer = AdmissionAnswer(name, tuple(decisions), planner.plan, clock() - started)
+    seconds = clock() - started
+    answer = AdmissionAnswer(name, tuple(decisions), planner.plan, seconds, removals=tuple(removals))
     if name == BOUND:
         return replace(
             answer, notes={"plan": "none: the bound puts all hosts together, so nothing is placed"}
@@ -102,8 +122,11 @@ def checked(problem: AdmissionProblem, answer: AdmissionAnswer) -> AdmissionAnsw
     """The same answer. Raises InternalError where it leaves out a query or its plan cannot run."""
     if [decision.query for decision in answer.decisions] != [query.id for query in problem.queries]:
         raise InternalError(f"admission: {answer.planner} does not decide every query once, in order")
+    gone = {one.query for one in answer.removals if one.removed}
     admitted = [decision.query for decision in answer.decisions if decision.admitted]
-    wrong = violations(problem, answer.plan, admitted)
+    # Whoever has left wants nothing any more: a stream that is delivered for nobody else is wrong.
+    left = replace(problem, queries=tuple(query for query in problem.queries if query.id not in gone))
+    wrong = violations(left, answer.plan, [name for name in admitted if name not in gone])
     if wrong:
         message = f"admission: the plan of {answer.planner} cannot run: {wrong[0]}"
         raise InternalError(message, detail="\n".join(wrong[1:]))
@@ -167,15 +190,39 @@ def ceiling(problem: AdmissionProblem) -> float:
     return alone + (offline(replace(problem, queries=joins)) if joins else 0.0)
 
 
-def _submitted(
-    planner: Planner, name: str, queries: Sequence[Query], batch: int
-) -> Iterator[Sequence[Decision]]:
+def _events(problem: AdmissionProblem, batch: int) -> Iterator[Sequence[Query] | Removal]:
+    """What arrives together, and what leaves, in order. A removal comes between two batches, never within
+    one."""
+    at = 0
+    for removal in (*problem.removals, None):
+        end = len(problem.queries) if removal is None else removal.after
+        yield from (problem.queries[i : min(i + batch, end)] for i in range(at, end, batch))
+        if removal is not None:
+            yield removal
+        at = end
+
+
+def _submitted(planner: Planner, name: str, queries: Sequence[Query], batch: int) -> Sequence[Decision]:
     if batch == 1:
-        yield from ([planner.submit(query)] for query in queries)
-        return
+        return [planner.submit(query) for query in queries]
     if not isinstance(planner, Batched):
         raise UserError(f"{name} takes queries one by one, not {batch} together", hint="milp and soda do.")
-    yield from (planner.submit_all(queries[at : at + batch]) for at in range(0, len(queries), batch))
+    return planner.submit_all(queries)
+
+
+def _removed(planner: Planner, removal: Removal, admitted: Collection[str], clock: Clock) -> Removed:
+    started = clock()
+    if removal.query not in admitted or not isinstance(planner, Removing):
+        return Removed(removal.query, False, 0.0, NOT_ADMITTED)
+    planner.remove(removal.query)
+    return Removed(removal.query, True, clock() - started)
+
+
+def check_removing(name: str) -> None:
+    """Raises UserError for a planner that keeps all that it admits."""
+    if not hasattr(_loaded(name), "remove"):
+        hint = f"All but {BOUND} can."
+        raise UserError(f"{name} cannot remove queries", hint=hint)
 
 
 def _check_options(name: str, options: Options) -> None:

@@ -120,6 +120,16 @@ def test_what_99_of_100_stay_within(problem: Path, capsys: Capture, many: int, w
     assert f"{(many + 1) / 2:.2f} ms a query, 99 % within {within:.2f} ms" in capsys.readouterr().out
 
 
+def test_a_removal_of_what_was_not_admitted(problem: Path, capsys: Capture) -> None:
+    body = json.loads(problem.read_text())
+    body["queries"] += [{"remove": "q2"}, {"remove": "one"}]
+    problem.write_text(json.dumps(body))
+    shown = lines(call(capsys, "solve", "admission", problem).out)
+    assert "not removed why" in shown
+    assert "q2 it was not admitted, so there was nothing to remove" in shown
+    assert "2 of 3 queries admitted, 1 refused, 1 removed" in shown
+
+
 def test_a_running_plan_with_much_to_say(tmp_path: Path, capsys: Capture) -> None:
     """Half the CPU that 25 joins were given: the rest is dropped, and tables are cut."""
     names = [f"s{i}" for i in range(50)]

@@ -79,6 +79,19 @@ def test_every_key_is_explained() -> None:
     assert told == set(AdmissionAnswer.__annotations__) - {"problem"} | parts
 
 
+def test_the_removal_to_read(problem: Path, capsys: Capture) -> None:
+    body = json.loads(problem.read_text())
+    body["queries"].insert(3, {"remove": "seen"})
+    problem.write_text(json.dumps(body))
+    answer = call(capsys, "solve", "admission", problem, "--json").json
+    assert Audit(body, answer).wrong == []
+    shown, told = (
+        [line.split() for line in text.splitlines()[:-1]]
+        for text in (call(capsys, "solve", "admission", problem).out, block("text admission-removed"))
+    )
+    assert shown == told
+
+
 def test_the_running_plan_to_read(problem: Path, capsys: Capture) -> None:
     """The answer above as it was told, with the hosts that the text names. All but the time."""
     body = json.loads(problem.read_text())

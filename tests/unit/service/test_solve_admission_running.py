@@ -212,7 +212,7 @@ def test_a_host_that_has_nothing_any_more(lost: dict[str, int]) -> None:
 
 def test_every_key_of_an_answer_may_be_pasted() -> None:
     assert {*NOT_READ, "queries", "plan"} == set(AdmissionAnswer.__annotations__)
-    assert {*QUERY_NOT_READ, "id", "admitted"} == set(AdmittedData.__annotations__)
+    assert {*QUERY_NOT_READ, "id", "admitted", "removed"} == set(AdmittedData.__annotations__)
 
 
 @pytest.mark.parametrize(
