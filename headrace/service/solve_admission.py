@@ -113,12 +113,22 @@ def admission_planners() -> Mapping[str, str]:
 
 def solve_admission(file: ProblemFile, request: Request) -> AdmissionAnswer:
     # Imported late: a wrong file needs none of it.
-    from headrace.planners.admission.problem import Options
-    from headrace.planners.admission.solve import BOUND, ceiling, check_adapting, check_removing, solve
+    from headrace.planners.admission.problem import Options, Weights
+    from headrace.planners.admission.solve import (
+        BOUND,
+        ceiling,
+        check_adapting,
+        check_removing,
+        check_weights,
+        solve,
+    )
 
     planner = optimiser_named(request.optimiser, admission_planners())
     given = read_admission(file)
-    options = Options(**request.given())
+    options = Options(**request.given(), weights=given.weights or Weights())
+    if given.weights is not None:
+        with file.placed(("weights",)):
+            check_weights(planner, given.weights)
     if given.running is not None:
         with file.placed(("running",)):
             check_adapting(planner, options)

@@ -32,13 +32,14 @@ from headrace.service.solve_network import read_name
 
 if TYPE_CHECKING:
     from headrace.planners.admission.observed import Running
-    from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimits, Query, Stream
+    from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimits, Query, Stream, Weights
 
 LARGEST_COST = 1e12
+LARGEST_WEIGHT = 1e12
 MOST_HOSTS = 10_000
 
 REQUIRED = ("hosts", "link_bandwidth", "streams", "queries")
-OPTIONAL = ("rates", "selectivities", "operator_cost", "memory_cost", "running", "observed")
+OPTIONAL = ("rates", "selectivities", "operator_cost", "memory_cost", "running", "observed", "weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Given:
     queries: Mapping[str, Name]
     running: Running | None = None
     """To be adapted, in place of queries that arrive."""
+    weights: Weights | None = None
 
 
 def read_admission(file: ProblemFile) -> Given:
@@ -83,7 +85,16 @@ def read_admission(file: ProblemFile) -> Given:
         {str(name): name for name in names},
         {str(name): name for name in asked.names},
         read_running(file, body, problem, all_known),
+        _weights(file, body["weights"]) if "weights" in body else None,
     )
+
+
+def _weights(file: ProblemFile, value: object) -> Weights:
+    """Those that are not given are the paper's."""
+    from headrace.planners.admission.problem import Weights
+
+    body = file.mapping(value, ("weights",), (), ("admitted", "network", "cpu", "balance"))
+    return Weights(**{key: file.amount(one, ("weights", key), LARGEST_WEIGHT) for key, one in body.items()})
 
 
 def _hosts(file: ProblemFile, value: object) -> tuple[HostLimits, ...]:

@@ -22,6 +22,7 @@ from headrace.planners.admission.problem import (
     Query,
     Removal,
     Removed,
+    Weights,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ _WHERE: Mapping[str, tuple[str, str]] = {
 """Module and class of each. They are loaded when asked for: some need a solver."""
 
 
+WEIGHING = ("milp", "heuristic")
+"""Those that choose by the objective of the paper, (III.3)."""
 ADAPTING = (DEFAULT_PLANNER, "heuristic")
 """Those that can take a plan over that runs: they plan on a state, and any plan is one."""
 NOT_ADMITTED = "it was not admitted, so there was nothing to remove"
@@ -143,6 +146,7 @@ def solve_running(
     from headrace.planners.admission.observed import observed_problem
 
     check_adapting(name, options)
+    _check_options(name, options)
     plan, done = adapt(
         problem,
         running.plan,
@@ -178,6 +182,17 @@ def check_adapting(name: str, options: Options) -> None:
         raise UserError("queries that run cannot be refused by choosy", hint=hint)
     if options.batch != 1:
         raise UserError("queries that run are not submitted, so there are no batches of them")
+
+
+def check_weights(name: str, weights: Weights) -> None:
+    """Raises UserError for a planner that does not weigh O1-O4, or not all that are given."""
+    if weights == Weights():
+        return
+    if name not in WEIGHING:
+        raise UserError(f"{name} does not weigh by O1-O4", hint=f"{' and '.join(WEIGHING)} do.")
+    if name != "milp" and weights.admitted is not None:
+        hint = "It admits whatever it finds a plan for. milp weighs it."
+        raise UserError(f"{name} does not weigh admitted", hint=hint)
 
 
 def ceiling(problem: AdmissionProblem) -> float:
@@ -229,6 +244,7 @@ def _check_options(name: str, options: Options) -> None:
     if options.choosy and name != DEFAULT_PLANNER:
         hint = f"Only {DEFAULT_PLANNER} may refuse a query that fits."
         raise UserError(f"{name} cannot be choosy", hint=hint)
+    check_weights(name, options.weights)
 
 
 def _loaded(name: str) -> Any:

@@ -92,6 +92,19 @@ def test_the_removal_to_read(problem: Path, capsys: Capture) -> None:
     assert shown == told
 
 
+def test_the_weights_to_read(problem: Path, capsys: Capture) -> None:
+    body = {**json.loads(problem.read_text()), "weights": {"admitted": 0.55, "balance": 0}}
+    problem.write_text(json.dumps(body))
+    shown, told = (
+        [line.split() for line in text.splitlines()[:-1]]
+        for text in (
+            call(capsys, "solve", "admission", problem, "--with", "milp").out,
+            block("text admission-weights"),
+        )
+    )
+    assert shown == told
+
+
 def test_the_running_plan_to_read(problem: Path, capsys: Capture) -> None:
     """The answer above as it was told, with the hosts that the text names. All but the time."""
     body = json.loads(problem.read_text())
