@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from headrace.cli.adapted_text import adapted_summary, print_adapted
 from headrace.cli.render import out, table
 from headrace.service.solve import AdmissionAnswer, HostData
 
@@ -18,11 +19,17 @@ _Figures = tuple[str, float | None, float | None]
 
 def print_admission(answer: AdmissionAnswer) -> None:
     console = out()
-    if answer["refused"]:
+    if "adapted" in answer:
+        print_adapted(answer["adapted"])
+    elif answer["refused"]:
         refused = [query for query in answer["queries"] if not query["admitted"]]
         rows = [(str(query["id"]), query["why"]) for query in refused[:_MOST_REFUSALS]]
         console.print(table(("refused", "why"), rows))
         _more(len(refused) - _MOST_REFUSALS, "refusals")
+        console.print()
+    if rows := _not_removed(answer):
+        console.print(table(("not removed", "why"), rows[:_MOST_REFUSALS]))
+        _more(len(rows) - _MOST_REFUSALS, "of these")
         console.print()
     if answer["plan"]["deliveries"]:
         console.print(_hosts(answer["hosts"][:_MOST_HOSTS]))
@@ -64,8 +71,8 @@ def _share(used: float | None, limit: float | None) -> str:
 
 def _summary(answer: AdmissionAnswer) -> list[Text]:
     plan, queries = answer["plan"], answer["queries"]
-    total = f"{answer['admitted']:,} of {_number(len(queries), 'query', 'queries')} admitted"
-    lines = [Text(f"{total}, {answer['refused']:,} refused", style="bold")]
+    done = answer.get("adapted")
+    lines = adapted_summary(done, answer["admitted"] + len(done["dropped"])) if done else [_counts(answer)]
     if "offline_bound" in answer:
         lines.append(Text(f"no plan admits more than {int(answer['offline_bound'] + 1e-6):,}"))
     if plan["deliveries"]:
@@ -78,8 +85,20 @@ def _summary(answer: AdmissionAnswer) -> list[Text]:
     moved = sum(query["moved"] for query in queries)
     if moved:
         lines.append(Text(f"joins of running queries moved: {moved:,}"))
-    lines.append(Text(f"{answer['planner']}, {_times(answer)}"))
+    times = f"{done['milliseconds']:.2f} ms" if done else _times(answer)
+    lines.append(Text(f"{answer['planner']}, {times}"))
     return [*lines, *(Text(f"{name}: {note}") for name, note in answer.get("notes", {}).items())]
+
+
+def _counts(answer: AdmissionAnswer) -> Text:
+    total = f"{answer['admitted']:,} of {_number(len(answer['queries']), 'query', 'queries')} admitted"
+    left = sum(one["removed"] for one in answer.get("removals", []))
+    removed = f", {left:,} removed" if left else ""
+    return Text(f"{total}, {answer['refused']:,} refused{removed}", style="bold")
+
+
+def _not_removed(answer: AdmissionAnswer) -> list[tuple[str, str]]:
+    return [(str(one["id"]), one["why"]) for one in answer.get("removals", []) if not one["removed"]]
 
 
 def _used(hosts: Sequence[HostData]) -> str:

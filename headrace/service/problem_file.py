@@ -10,7 +10,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -152,6 +153,14 @@ class ProblemFile:
                 break
         return UserError(message, hint=hint, span=span)
 
+    @contextmanager
+    def placed(self, trail: Trail) -> Iterator[None]:
+        """What a planner has against the value at `trail` is told at its key: planners know of no file."""
+        try:
+            yield
+        except UserError as error:
+            raise error if error.span else self.wrong(trail, error.message, error.hint, at_key=True) from None
+
     def _given_twice(self) -> UserError:
         seen: set[Trail] = set()
         for place in places(self.text):
@@ -171,10 +180,12 @@ class ProblemFile:
         return Span(self.name, number, column, column + width, line if len(line) <= _LONGEST_LINE else "")
 
 
-def check_ids(file: ProblemFile, ids: list[str], items: list[object]) -> None:
-    """Raises UserError where two queries have one id."""
+def check_ids(file: ProblemFile, ids: Sequence[str | None], items: list[object]) -> None:
+    """Raises UserError where two queries have one id. None: the item is no query."""
     first: dict[str, int] = {}
     for number, name in enumerate(ids):
+        if name is None:
+            continue
         if name in first:
             trail: Trail = ("queries", number)
             item = items[number]

@@ -22,6 +22,8 @@ from headrace.service.solve_admission import (
     admission_planners,
     solve_admission,
 )
+from headrace.service.solve_admission_adapted import AdaptedData, StepData
+from headrace.service.solve_admission_names import Name
 from headrace.service.solve_distribution import OPTIONS as DISTRIBUTION_OPTIONS
 from headrace.service.solve_distribution import (
     DistributionAnswer,
@@ -53,16 +55,19 @@ from headrace.service.solve_sharing import (
 )
 
 __all__ = [
+    "AdaptedData",
     "AdmissionAnswer",
     "AdmittedData",
     "DistributionAnswer",
     "FederationAnswer",
     "HostData",
+    "Name",
     "NodeData",
     "PlacementAnswer",
     "QueryData",
     "Request",
     "SharingAnswer",
+    "StepData",
     "TreeData",
     "TreeNode",
     "check_out",

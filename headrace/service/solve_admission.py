@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from headrace.service.problem_file import ProblemFile
-from headrace.service.solve_admission_file import Given, Name, read_admission
+from headrace.service.solve_admission_adapted import AdaptedData, adapted_data
+from headrace.service.solve_admission_file import Given, read_admission
+from headrace.service.solve_admission_names import Name
 from headrace.service.solve_request import Request, optimiser_named
 
 if TYPE_CHECKING:
+    from headrace.planners.admission.observed import Running
     from headrace.planners.admission.problem import AdmissionAnswer as Solved
-    from headrace.planners.admission.problem import Decision, Host, HostLimits, Plan, Stream
+    from headrace.planners.admission.problem import Decision, Host, HostLimits, Options, Plan, Removed, Stream
 
 OPTIONS = ("seed", "deadline", "batch", "choosy")
 """Of `headrace solve admission`."""
@@ -30,6 +34,16 @@ class AdmittedData(TypedDict):
     milliseconds: float
     proven: bool
     moved: int
+    removed: NotRequired[bool]
+    """True: it was admitted, and left."""
+
+
+class RemovalData(TypedDict):
+    id: Name
+    removed: bool
+    why: str
+    """Where there was nothing to remove."""
+    milliseconds: float
 
 
 class OperatorData(TypedDict):
@@ -85,6 +99,10 @@ class AdmissionAnswer(TypedDict):
     seconds: float
     offline_bound: NotRequired[float]
     notes: NotRequired[dict[str, str]]
+    adapted: NotRequired[AdaptedData]
+    """Of a plan that ran: what is done about what was observed."""
+    removals: NotRequired[list[RemovalData]]
+    """In order; where the problem has some."""
 
 
 def admission_planners() -> Mapping[str, str]:
@@ -95,12 +113,30 @@ def admission_planners() -> Mapping[str, str]:
 
 def solve_admission(file: ProblemFile, request: Request) -> AdmissionAnswer:
     # Imported late: a wrong file needs none of it.
-    from headrace.planners.admission.problem import Options
-    from headrace.planners.admission.solve import BOUND, ceiling, solve
+    from headrace.planners.admission.problem import Options, Weights
+    from headrace.planners.admission.solve import (
+        BOUND,
+        ceiling,
+        check_adapting,
+        check_removing,
+        check_weights,
+        solve,
+    )
 
     planner = optimiser_named(request.optimiser, admission_planners())
     given = read_admission(file)
-    solved = solve(given.problem, planner, Options(**request.given()), time.perf_counter)
+    options = Options(**request.given(), weights=given.weights or Weights())
+    if given.weights is not None:
+        with file.placed(("weights",)):
+            check_weights(planner, given.weights)
+    if given.running is not None:
+        with file.placed(("running",)):
+            check_adapting(planner, options)
+        return _adapted_answer(given, given.running, planner, options)
+    if given.problem.removals:
+        with file.placed(("queries", given.problem.removals[0].after)):
+            check_removing(planner)
+    solved = solve(given.problem, planner, options, time.perf_counter)
     answer = admission_answer(given, solved)
     if planner == BOUND and len(given.problem.queries) <= MOST_FOR_CEILING:
         answer["offline_bound"] = ceiling(given.problem)
@@ -109,7 +145,8 @@ def solve_admission(file: ProblemFile, request: Request) -> AdmissionAnswer:
 
 def admission_answer(given: Given, solved: Solved) -> AdmissionAnswer:
     """What a planner decided in its public form."""
-    telling = _Telling(given)
+    gone = {one.query for one in solved.removals if one.removed}
+    telling = _Telling(given, gone)
     running = telling.plan(solved.plan)
     answer = AdmissionAnswer(
         problem="admission",
@@ -125,25 +162,51 @@ def admission_answer(given: Given, solved: Solved) -> AdmissionAnswer:
     )
     if solved.notes:
         answer["notes"] = dict(solved.notes)
+    if solved.removals:
+        answer["removals"] = [telling.removal(one) for one in solved.removals]
+    return answer
+
+
+def _adapted_answer(given: Given, running: Running, planner: str, options: Options) -> AdmissionAnswer:
+    """With the rates and limits that were observed, since it is those that the plan has to hold with."""
+    from headrace.planners.admission.solve import solve_running
+
+    now, solved, done = solve_running(given.problem, running, planner, options, time.perf_counter)
+    given = replace(given, problem=now)
+    answer = admission_answer(given, solved)
+    answer["adapted"] = adapted_data(done, given.queries, _Telling(given).names)
     return answer
 
 
 class _Telling:
     """Plans in the words of the problem, and in its order: hosts and streams as they are listed there."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Given, gone: Collection[str] = ()) -> None:
+        """`gone`: queries that were admitted and have left."""
+        self._gone = gone
         self._given, self._problem = given, given.problem
         self._order = {name: i for i, name in enumerate(given.streams)}
         self._memory = self._problem.memory_cost > 0
 
     def query(self, decision: Decision) -> AdmittedData:
-        return AdmittedData(
+        data = AdmittedData(
             id=self._given.queries[decision.query],
             admitted=bool(decision.admitted),
             why=decision.why,
             milliseconds=float(decision.seconds) * 1000,
             proven=bool(decision.proven),
             moved=int(decision.moved),
+        )
+        if decision.query in self._gone:
+            data["removed"] = True
+        return data
+
+    def removal(self, one: Removed) -> RemovalData:
+        return RemovalData(
+            id=self._given.queries[one.query],
+            removed=one.removed,
+            why=one.why,
+            milliseconds=one.seconds * 1000,
         )
 
     def plan(self, plan: Plan) -> RunningData:
@@ -156,12 +219,12 @@ class _Telling:
                 {
                     "from": self._host(sender),
                     "to": self._host(receiver),
-                    "stream": self._names(stream),
+                    "stream": self.names(stream),
                     "rate": self._problem.rate(stream),
                 }
                 for sender, receiver, stream in sent
             ],
-            deliveries=[DeliveryData(stream=self._names(s), host=self._host(host)) for s, host in given],
+            deliveries=[DeliveryData(stream=self.names(s), host=self._host(host)) for s, host in given],
         )
 
     def hosts(self, running: RunningData) -> list[HostData]:
@@ -213,8 +276,8 @@ class _Telling:
         one = Operator(left, right)
         data = OperatorData(
             host=self._host(host),
-            inputs=[self._names(first), self._names(second)],
-            output=self._names(one.output),
+            inputs=[self.names(first), self.names(second)],
+            output=self.names(one.output),
             cpu=cpu_of(self._problem, one),
         )
         if self._memory:
@@ -224,7 +287,7 @@ class _Telling:
     def _host(self, host: Host) -> Name:
         return self._problem.hosts[host].id
 
-    def _names(self, stream: Stream) -> list[Name]:
+    def names(self, stream: Collection[str]) -> list[Name]:
         return [self._given.streams[name] for name in sorted(stream, key=self._order.__getitem__)]
 
     def _keys(self, *streams: Stream) -> list[list[int]]:

@@ -15,27 +15,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.errors import UserError
-from headrace.ids import did_you_mean
-from headrace.service.problem_file import ProblemFile, Trail, check_ids, described, shown
-from headrace.service.solve_network import MOST_OFFERED, read_name
+from headrace.service.problem_file import ProblemFile, Trail, described, shown
+from headrace.service.solve_admission_names import (
+    LARGEST_LIMIT,
+    LARGEST_RATE,
+    LEAST_LIMIT,
+    Known,
+    Name,
+    by_set,
+    known,
+    named,
+)
+from headrace.service.solve_admission_queries import Asked, read_queries
+from headrace.service.solve_admission_running import Names, read_running
+from headrace.service.solve_network import read_name
 
 if TYPE_CHECKING:
-    from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimits, Query, Stream
+    from headrace.planners.admission.observed import Running
+    from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimits, Query, Stream, Weights
 
-LARGEST_RATE = 1e12
-LARGEST_LIMIT = 1e15
-LEAST_LIMIT = 1e-100
-"""Or 0. Rates are divided by limits."""
 LARGEST_COST = 1e12
-LARGEST_PRIORITY = 1e12
+LARGEST_WEIGHT = 1e12
 MOST_HOSTS = 10_000
 
 REQUIRED = ("hosts", "link_bandwidth", "streams", "queries")
-OPTIONAL = ("rates", "selectivities", "operator_cost", "memory_cost")
-
-Name = str | int
-_NAMES = {str, int}
+OPTIONAL = ("rates", "selectivities", "operator_cost", "memory_cost", "running", "observed", "weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,59 +50,9 @@ class Given:
     streams: Mapping[str, Name]
     """In the order of the file."""
     queries: Mapping[str, Name]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Hosts or streams, by the names they were given."""
-
-    file: ProblemFile
-    what: str
-    position: Mapping[Name, int]
-
-    def at(self, value: object, trail: Trail) -> int:
-        """The position of the one that is named at `trail`."""
-        # true would be found as 1, and 1.0 too.
-        found = self.position.get(value) if type(value) is str or type(value) is int else None
-        if found is None:
-            raise self._unknown(value, trail)
-        return found
-
-    def set_of(self, value: object, trail: Trail) -> Stream:
-        """Some of them, none twice, in any order."""
-        items = self.file.items(value, trail, self.what)
-        if set(map(type, items)) <= _NAMES and self.position.keys() >= set(items):
-            found = frozenset(map(str, items))
-            if len(found) == len(items):
-                return found
-        raise self._wrong(items, trail)
-
-    def _wrong(self, items: Sequence[object], trail: Trail) -> UserError:
-        seen: set[int] = set()
-        for number, item in enumerate(items):
-            at = self.at(item, (*trail, number))
-            if at in seen:
-                break
-            seen.add(at)
-        hint = f"A {self.what} joined with itself is two: give the second a name of its own."
-        message = f"{shown(trail)} names {self.what} {described(item)} twice"
-        return self.file.wrong((*trail, number), message, hint)
-
-    def _unknown(self, value: object, trail: Trail) -> UserError:
-        if type(value) is not str and type(value) is not int:
-            message = (
-                f"{shown(trail)} must name a {self.what}, a text or a whole number, not {described(value)}"
-            )
-            return self.file.wrong(trail, message)
-        message = f"{shown(trail)}: there is no {self.what} {described(value)}"
-        return self.file.wrong(trail, message, self._hint(value))
-
-    def _hint(self, value: Name) -> str:
-        for other in (name for name in self.position if str(name) == str(value)):
-            return f"Write it as in {self.what}s: {described(other)}."
-        if len(self.position) > MOST_OFFERED:
-            return f"There are {len(self.position):,} {self.what}s, and this is none of them."
-        return did_you_mean(str(value), map(str, self.position), f"{self.what}s")
+    running: Running | None = None
+    """To be adapted, in place of queries that arrive."""
+    weights: Weights | None = None
 
 
 def read_admission(file: ProblemFile) -> Given:
@@ -107,33 +61,40 @@ def read_admission(file: ProblemFile) -> Given:
 
     body = file.mapping(file.body(), (), REQUIRED, OPTIONAL)
     hosts = _hosts(file, body["hosts"])
-    known_hosts = _known(file, "host", [host.id for host in hosts])
+    known_hosts = known(file, "host", [host.id for host in hosts])
     bases, names = _streams(file, body["streams"], known_hosts)
-    known = _known(file, "stream", names)
-    queries, ids = _queries(file, body["queries"], known)
+    streams = known(file, "stream", names)
+    asked = read_queries(file, body["queries"], streams)
+    queries = asked.queries
     problem = AdmissionProblem(
         hosts=hosts,
         link_bandwidth=_links(file, body["link_bandwidth"], hosts),
         streams=bases,
-        rates=_rates(file, body, known, bases, queries),
+        rates=_rates(file, body, streams, bases, queries),
         queries=queries,
         operator_cost=file.amount(body.get("operator_cost", 1), ("operator_cost",), LARGEST_COST),
         memory_cost=file.amount(body.get("memory_cost", 0), ("memory_cost",), LARGEST_COST),
+        removals=asked.removals,
     )
-    _check_makeable(file, problem, "rates" if "rates" in body else "selectivities")
-    return Given(problem, {str(name): name for name in names}, {str(name): name for name in ids})
+    _check_makeable(file, problem, asked.places, "rates" if "rates" in body else "selectivities")
+    by_name = {name: i for i, name in enumerate(asked.names)}
+    all_known = Names(known_hosts, streams, Known(file, "query", by_name))
+    _check_no_removals(file, body, asked)
+    return Given(
+        problem,
+        {str(name): name for name in names},
+        {str(name): name for name in asked.names},
+        read_running(file, body, problem, all_known),
+        _weights(file, body["weights"]) if "weights" in body else None,
+    )
 
 
-def _known(file: ProblemFile, what: str, names: Sequence[Name]) -> Known:
-    """Raises UserError where two have one name; 1 and "1" are one."""
-    first: dict[str, int] = {}
-    for number, name in enumerate(names):
-        other = first.setdefault(str(name), number)
-        if other != number:
-            trail: Trail = (f"{what}s", number, "id")
-            hint = f"It is read like that of {what}s[{other}]."
-            raise file.wrong(trail, f"two {what}s have the id {described(name)}", hint)
-    return Known(file, what, {name: i for i, name in enumerate(names)})
+def _weights(file: ProblemFile, value: object) -> Weights:
+    """Those that are not given are the paper's."""
+    from headrace.planners.admission.problem import Weights
+
+    body = file.mapping(value, ("weights",), (), ("admitted", "network", "cpu", "balance"))
+    return Weights(**{key: file.amount(one, ("weights", key), LARGEST_WEIGHT) for key, one in body.items()})
 
 
 def _hosts(file: ProblemFile, value: object) -> tuple[HostLimits, ...]:
@@ -207,32 +168,6 @@ def _streams(file: ProblemFile, value: object, hosts: Known) -> tuple[dict[str, 
     return found, names
 
 
-def _queries(file: ProblemFile, value: object, streams: Known) -> tuple[tuple[Query, ...], list[Name]]:
-    items = file.items(value, ("queries",), "query")
-    ids: list[Name] = []
-    found: list[Query] = []
-    for number, item in enumerate(items):
-        query, name = _query(file, item, number, streams)
-        found.append(query)
-        ids.append(name)
-    check_ids(file, [str(name) for name in ids], items)
-    return tuple(found), ids
-
-
-def _query(file: ProblemFile, item: object, number: int, streams: Known) -> tuple[Query, Name]:
-    from headrace.planners.admission.problem import MOST_STREAMS, Query
-
-    trail: Trail = ("queries", number)
-    query = file.mapping(item, trail, ("streams",), ("id", "priority"))
-    name = read_name(file, query.get("id", f"q{number + 1}"), (*trail, "id"))
-    wanted = streams.set_of(query["streams"], (*trail, "streams"))
-    if len(wanted) > MOST_STREAMS:
-        message = f"{shown((*trail, 'streams'))} must be at most {MOST_STREAMS}, not {len(wanted)}"
-        raise file.wrong((*trail, "streams"), message)
-    priority = file.number(query.get("priority", 1), (*trail, "priority"), 0, LARGEST_PRIORITY)
-    return Query(str(name), wanted, priority), name
-
-
 def _rates(
     file: ProblemFile,
     body: Mapping[str, object],
@@ -247,10 +182,10 @@ def _rates(
         )
         raise file.wrong((), f"{both} given", "Give one of them: [[[streams], value], ...].")
     if "rates" in body:
-        return _by_set(file, "rates", body["rates"], streams)
+        return by_set(file, ("rates",), body["rates"], streams)
     value = body["selectivities"]
     if isinstance(value, list):
-        given = _by_set(file, "selectivities", value, streams)
+        given = by_set(file, ("selectivities",), value, streams)
     else:
         share = file.amount(value, ("selectivities",), LARGEST_RATE)
         given = dict.fromkeys(_parts(queries), share)
@@ -265,36 +200,24 @@ def _parts(queries: Sequence[Query]) -> Iterator[Stream]:
             yield from map(frozenset, combinations(names, size))
 
 
-def _by_set(file: ProblemFile, key: str, value: object, streams: Known) -> dict[Stream, float]:
-    found: dict[Stream, float] = {}
-    for number, item in enumerate(file.items(value, (key,))):
-        trail: Trail = (key, number)
-        if not isinstance(item, list) or len(item) != 2:
-            what = described(item) if not isinstance(item, list) else f"a list of {len(item)}"
-            raise file.wrong(trail, f"{shown(trail)} must be [[streams], value], not {what}")
-        some = streams.set_of(item[0], (*trail, 0))
-        if len(some) == 1:
-            hint = "The rate of one stream stands in streams."
-            raise file.wrong((*trail, 0), f"{shown((*trail, 0))} must name at least two streams", hint)
-        if some in found:
-            first = list(found).index(some)
-            hint = f"{key}[{first}] gives it too; the order of the streams does not matter."
-            raise file.wrong(trail, f"{shown(trail)}: the set {_named(some)} is given twice", hint)
-        found[some] = file.amount(item[1], (*trail, 1), LARGEST_RATE)
-    return found
+def _check_no_removals(file: ProblemFile, body: Mapping[str, object], asked: Asked) -> None:
+    if asked.removals and "running" in body:
+        trail: Trail = ("queries", asked.removals[0].after, "remove")
+        hint = "Of what runs, say in running.queries that it is not admitted, and leave out its delivery."
+        raise file.wrong(trail, f"{shown(trail)}: nobody arrives or leaves while a plan is adapted", hint)
 
 
-def _check_makeable(file: ProblemFile, problem: AdmissionProblem, key: str) -> None:
+def _check_makeable(file: ProblemFile, problem: AdmissionProblem, places: Sequence[int], key: str) -> None:
     """Raises UserError at a query that no chain of joins can ever answer."""
     makes = _Makes(problem.rates)
-    for number, query in enumerate(problem.queries):
+    for number, query in zip(places, problem.queries, strict=True):
         if makes(query.streams):
             continue
         trail: Trail = ("queries", number, "streams")
         if query.streams not in problem.rates:
-            message = f"{shown(trail)}: the set {_named(query.streams)} has no rate"
+            message = f"{shown(trail)}: the set {named(query.streams)} has no rate"
             raise file.wrong(trail, message, f"{key} must have an entry for it.")
-        message = f"{shown(trail)}: no chain of joins makes {_named(query.streams)}"
+        message = f"{shown(trail)}: no chain of joins makes {named(query.streams)}"
         raise file.wrong(trail, message, "Two parts of it that are joined last must have rates themselves.")
 
 
@@ -318,7 +241,3 @@ class _Makes:
                 for part in map(frozenset, combinations(stream, size))
             )
         return known
-
-
-def _named(stream: Stream) -> str:
-    return "*".join(sorted(stream))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from headrace.planners.admission.problem import AdmissionProblem, Host, Plan, Stream
+from headrace.planners.admission.problem import AdmissionProblem, Host, Operator, Plan, Stream
 
 TOLERANCE = 1e-6
 """As a share of a limit: sums of many rates are not exact, and nobody knows in which unit they are."""
@@ -82,7 +83,16 @@ def _demand(problem: AdmissionProblem, plan: Plan, admitted: frozenset[str]) -> 
     return found
 
 
-def _causality(problem: AdmissionProblem, plan: Plan) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Unfed:
+    """What runs, by a plan, and never gets what it needs."""
+
+    placements: set[tuple[Host, Operator]]
+    flows: set[tuple[Host, Host, Stream]]
+    deliveries: set[Stream]
+
+
+def unfed(problem: AdmissionProblem, plan: Plan) -> Unfed:
     """Everything that runs must be fed, in the end, by base streams at their homes. A fixed point, not an
     order given by the planner: whatever stays unreached is a loop that feeds itself, or has no source."""
     have: dict[Host, set[Stream]] = defaultdict(set)
@@ -100,17 +110,23 @@ def _causality(problem: AdmissionProblem, plan: Plan) -> list[str]:
         operators -= ready
         flows -= sent
         moved = bool(ready or sent)
+    lost = {stream for stream, host in plan.deliveries.items() if stream not in have[host]}
+    return Unfed(operators, flows, lost)
+
+
+def _causality(problem: AdmissionProblem, plan: Plan) -> list[str]:
+    left = unfed(problem, plan)
     found = [
         f"III.5b: host {h} joins {_show(o.left)} and {_show(o.right)} without having both"
-        for h, o in operators
+        for h, o in left.placements
     ]
     found += [
-        f"III.5c/III.7: host {s} sends {_show(stream)} to {r} and never has it" for s, r, stream in flows
+        f"III.5c/III.7: host {s} sends {_show(stream)} to {r} and never has it" for s, r, stream in left.flows
     ]
     found += [
         f"III.4a: host {host} delivers {_show(stream)} and never has it"
         for stream, host in plan.deliveries.items()
-        if stream not in have[host]
+        if stream in left.deliveries
     ]
     return found
 

@@ -129,6 +129,8 @@ class Ledger:
     def __init__(self, demands: Demands) -> None:
         self._demands = demands
         self._users = [0] * len(demands.takes)
+        self._takers = [0] * len(demands.resources)
+        """Items that take some of a resource."""
         self.used = [0.0] * len(demands.resources)
         self.over: dict[int, float] = {}
         """By resource, how much more is used than there is."""
@@ -154,7 +156,10 @@ class Ledger:
 
     def _book(self, item: int, sign: float) -> None:
         for number, amount in self._demands.takes[item]:
-            self.used[number] += sign * amount
+            if amount > 0.0:
+                self._takers[number] += int(sign)
+            # Exactly nothing when nobody takes any: a trace of rounding would pass a limit of 0 for ever.
+            self.used[number] = self.used[number] + sign * amount if self._takers[number] else 0.0
             more = self.used[number] - self._demands.limits[number]
             if more > 0.0:
                 self.over[number] = more
@@ -169,7 +174,8 @@ class Ledger:
         return found
 
     def _badness(self, number: int) -> tuple[float, int]:
-        return self.over[number] / self._demands.limits[number], number
+        limit = self._demands.limits[number]
+        return self.over[number] / limit if limit > 0.0 else float("inf"), number
 
     def least_to_take(self) -> list[Stream]:
         """Few streams without which every limit holds. For the resource that is shortest, the stream that

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.planners.admission.asked import check_query
+from headrace.planners.admission.asked import Admitted, check_query
 from headrace.planners.admission.objective import Lambdas, lambdas_of
 from headrace.planners.admission.problem import (
     AdmissionProblem,
@@ -50,8 +50,8 @@ class Heuristic:
         self._problem, self._clock = problem, clock
         self._deadline = DEADLINE if options.deadline is None else options.deadline
         self._lambdas = lambdas_of(problem, options.weights)
-        self._admitted: set[str] = set()
         self.state = State(problem)
+        self._admitted = Admitted(self.state)
 
     @property
     def plan(self) -> Plan:
@@ -62,8 +62,12 @@ class Heuristic:
         check_query(self._problem, query, self._admitted)
         why = "" if query.streams in self.state.deliveries else self._admit(query.streams, started)
         if not why:
-            self._admitted.add(query.id)
+            self._admitted.add(query)
         return Decision(query.id, not why, self._clock() - started, why)
+
+    def remove(self, query_id: str) -> None:
+        """Take a query out, and all that only it needed. What others have stays where it is."""
+        self._admitted.remove(query_id)
 
     def _admit(self, stream: Stream, started: float) -> str:
         search = OneHostSearch(self.state, self._lambdas, stream, self._until(started))

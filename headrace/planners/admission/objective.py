@@ -43,6 +43,23 @@ def lambdas_of(problem: AdmissionProblem, weights: Weights) -> Lambdas:
     return Lambdas(admitted, network, total, balance)
 
 
+def in_scale(problem: AdmissionProblem, weights: Weights) -> Lambdas:
+    """The weights of a problem, beside each other as they are given, so that the most that one of them can
+    come to is 1. A solver takes no cost of 10^20 and does not see one of 10^-9; who gives weights need not
+    know."""
+    given = lambdas_of(problem, weights)
+    most = max(
+        weights.admitted or 0.0,
+        _most(given.network, sum(host.outgoing for host in problem.hosts)),
+        _most(given.cpu, sum(host.cpu for host in problem.hosts)),
+        _most(given.balance, max((host.cpu for host in problem.hosts), default=0.0)),
+    )
+    unit = _share(most) or 1.0
+    admitted = None if weights.admitted is None else weights.admitted * unit
+    scaled = Weights(admitted, given.network * unit, given.cpu * unit, given.balance * unit)
+    return lambdas_of(problem, scaled)
+
+
 def objective(problem: AdmissionProblem, plan: Plan, lambdas: Lambdas) -> float:
     """(III.3): the more the better."""
     cpu = usage(problem, plan)["cpu"]

@@ -26,6 +26,15 @@ class Observed:
     """That hosts use for what runs there now."""
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A plan that runs, whom it serves, and what was seen of it."""
+
+    plan: Plan
+    admitted: tuple[str, ...]
+    observed: Observed
+
+
 def observed_problem(problem: AdmissionProblem, observed: Observed, plan: Plan) -> AdmissionProblem:
     """`plan`: what ran while it was observed."""
     _check(problem, observed)

@@ -17,12 +17,13 @@ for a query that was refused.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 
 from headrace.errors import UserError
+from headrace.planners.admission.asked import Admitted
 from headrace.planners.admission.ours_choosy import Choosy
 from headrace.planners.admission.ours_clusters import Clusters
 from headrace.planners.admission.ours_moves import relieve
@@ -70,8 +71,7 @@ class Ours:
         self._one_host = OneHost(self.state, options.weights)
         self._rng = np.random.default_rng([options.seed, 6])
         self._all_cpu = float(self.state.cpu_limit.sum())
-        self._wanted: defaultdict[Stream, set[str]] = defaultdict(set)
-        self._streams: dict[str, Stream] = {}
+        self._admitted = Admitted(self.state)
 
     @property
     def plan(self) -> Plan:
@@ -84,25 +84,16 @@ class Ours:
         self.state.forget()
         why = "" if query.streams in self.state.deliveries else self._admit(query, started)
         if not why:
-            self._wanted[query.streams].add(query.id)
-            self._streams[query.id] = query.streams
+            self._admitted.add(query)
         moved = self._moved()
         return Decision(query.id, not why, self._clock() - started, why, moved=moved)
 
     def remove(self, query_id: str) -> None:
         """Take a query out, and all that only it needed."""
-        stream = self._streams.pop(query_id, None)
-        if stream is None:
-            raise UserError(f'query "{query_id}" is not admitted')
-        self._wanted[stream].discard(query_id)
-        if not self._wanted[stream]:
-            host = self.state.deliveries[stream]
-            self.state.undeliver(stream)
-            self.state.drop_unused(host, stream)
-        self.state.forget()
+        self._admitted.remove(query_id)
 
     def _check(self, query: Query) -> None:
-        if query.id in self._streams:
+        if query.id in self._admitted:
             raise UserError(f'query "{query.id}" is admitted already')
         unknown = [name for name in sorted(query.streams) if name not in self._problem.streams]
         if unknown or not query.streams:

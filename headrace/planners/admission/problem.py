@@ -53,6 +53,15 @@ class Query:
     """Worth of admitting it; only policies that look at priorities read it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A query leaves."""
+
+    query: str
+    after: int
+    """How many queries have arrived by then."""
+
+
 @dataclass(frozen=True)
 class AdmissionProblem:
     hosts: tuple[HostLimits, ...]
@@ -67,6 +76,8 @@ class AdmissionProblem:
     """CPU an operator takes for a unit of rate it reads."""
     memory_cost: float = 0.0
     """Memory an operator takes for a unit of rate it reads."""
+    removals: tuple[Removal, ...] = ()
+    """In order, each of a query that has arrived, and none twice."""
 
     def rate(self, stream: Stream) -> float:
         if len(stream) == 1:
@@ -157,13 +168,26 @@ class Decision:
     """Operators of other queries that run elsewhere now."""
 
 
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What became of a removal."""
+
+    query: str
+    removed: bool
+    seconds: float
+    why: str = ""
+    """Where there was nothing to remove."""
+
+
 @dataclass(frozen=True)
 class AdmissionAnswer:
     planner: str
     decisions: tuple[Decision, ...]
     plan: Plan
+    """After the last query and the last removal."""
     seconds: float
     notes: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[Removed, ...] = ()
 
     @property
     def admitted(self) -> int:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from headrace.planners.admission.asked import check_query
+from headrace.planners.admission.asked import Admitted, check_query
 from headrace.planners.admission.problem import (
     AdmissionProblem,
     Decision,
@@ -58,8 +58,8 @@ class Soda:
         """`named`, `templates`: see Templates."""
         self._problem, self._clock = problem, clock
         self._templates = Templates(problem, None if named else options.seed, templates or {})
-        self._admitted: set[str] = set()
         self.state = State(problem)
+        self._admitted = Admitted(self.state)
         self._placing = Placing(self.state)
         self._swaps = Swaps(self._placing)
 
@@ -91,6 +91,10 @@ class Soda:
             Decision(query.id, not whys[query.id], seconds, whys[query.id], moved=moved if i == 0 else 0)
             for i, query in enumerate(queries)
         ]
+
+    def remove(self, query_id: str) -> None:
+        """Take a query out, and all that only it needed. What others have stays where it is."""
+        self._admitted.remove(query_id)
 
     def _macro_q(self, queries: list[Query]) -> Query:
         """The one with most worth for the part of all resources that it adds; the first of equals."""
@@ -125,7 +129,7 @@ class Soda:
         """Why a query is refused; nothing has changed then."""
         stream = query.streams
         if stream in self.state.deliveries:
-            self._admitted.add(query.id)
+            self._admitted.add(query)
             return ""
         if not self._templates.makes(stream):
             return "no template with known rates makes its stream"
@@ -135,7 +139,7 @@ class Soda:
                 return f"macroQ: all hosts together have {left:.6g} {name} left and it takes {need:.6g}"
         mark, new = self.state.mark(), self._new(stream)
         if self._placing.best(new, stream) or self._swaps.make_room(new, stream):
-            self._admitted.add(query.id)
+            self._admitted.add(query)
             return ""
         self.state.undo_to(mark)
         return f"miniW: {self._swaps.why}"

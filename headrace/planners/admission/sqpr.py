@@ -2,7 +2,8 @@
 
 A query whose stream is delivered already is admitted for nothing. For any other, all streams and operators
 that can be in a plan for it are planned anew, together with the queries that share them (IV.9), while the
-rest stays (IV-A). The query is admitted if a plan with it is found before the deadline.
+rest stays (IV-A). The query is admitted if a plan with it is found before the deadline. The paper's lambda 1
+is so large that a query which fits is always worth it; where it is given, one that costs more is refused.
 
 Solvers here take no first solution, so the warm start is a first solve in which only the hosts that matter
 most may change and all others keep what runs: a small model, and a plan to fall back on.
@@ -15,14 +16,15 @@ from collections.abc import Callable, Sequence
 from headrace.errors import UserError
 from headrace.planners.admission.milp import Found, Search, best_hosts, makeable
 from headrace.planners.admission.milp_model import Excess, Wish
-from headrace.planners.admission.objective import lambdas_of, objective
-from headrace.planners.admission.problem import AdmissionProblem, Decision, Options, Plan, Query
+from headrace.planners.admission.objective import in_scale, lambdas_of, objective
+from headrace.planners.admission.problem import AdmissionProblem, Decision, Options, Plan, Query, Weights
 from headrace.planners.admission.reduction import Scope, reduce, trimmed
 
 DEADLINE = 30.0
 """The paper's, in seconds."""
 FIRST_HOSTS = 12
 """Hosts that may change in the first, small model."""
+NOT_WORTH_IT = "it fits, and costs more than it is worth by the weights that are given"
 SPOKEN_FOR = 0.1
 """Share of the time that is kept for saying why a query does not fit."""
 
@@ -46,7 +48,9 @@ class Sqpr:
         self.problem = problem
         self._clock = clock
         self._deadline = DEADLINE if options.deadline is None else options.deadline
-        self._lambdas = lambdas_of(problem, options.weights)
+        chosen = options.weights != Weights()
+        self._lambdas = (in_scale if chosen else lambdas_of)(problem, options.weights)
+        self._worth_all = options.weights.admitted is None
         self._search = Search(clock, printed)
         self._hosts = hosts
         self._reasons = reasons
@@ -75,7 +79,8 @@ class Sqpr:
         if fresh:
             scope = reduce(self.problem, before, fresh)
             seconds = self._deadline * len(fresh)
-            found = self._searched(scope, started + seconds * (1 - SPOKEN_FOR), len(fresh) == 1)
+            must = len(fresh) == 1 and self._worth_all
+            found = self._searched(scope, started + seconds * (1 - SPOKEN_FOR), must)
             self._plan = found.plan or before
         moved = _moved(before, self._plan)
         decisions = [self._decided(query, found.proven, before, started) for query in queries]
@@ -126,10 +131,19 @@ class Sqpr:
         until = max(started + self._deadline, self._clock() + self._deadline * SPOKEN_FOR)
         few = best_hosts(scope, self._hosts or FIRST_HOSTS)
         short, plan = self._search.shortage(scope, Wish(self._lambdas, hosts=few), until)
+        if plan is not None and not self._worth(plan):
+            return NOT_WORTH_IT, proven
         if plan is not None:
             self._plan, self._admitted[query.id] = plan, query
             return None, False
         return self._reason(short, proven, scope.fixed != Plan()), proven
+
+    def _worth(self, plan: Plan) -> bool:
+        """Whether a plan with one query more is better by the weights."""
+        if self._worth_all:
+            return True
+        with_it, without = (objective(self.problem, one, self._lambdas) for one in (plan, self._plan))
+        return with_it > without
 
     def _reason(self, short: list[Excess], proven: bool, beside: bool) -> str:
         """`beside`: part of what runs was not to be changed."""

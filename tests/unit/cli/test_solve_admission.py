@@ -120,6 +120,39 @@ def test_what_99_of_100_stay_within(problem: Path, capsys: Capture, many: int, w
     assert f"{(many + 1) / 2:.2f} ms a query, 99 % within {within:.2f} ms" in capsys.readouterr().out
 
 
+def test_a_removal_of_what_was_not_admitted(problem: Path, capsys: Capture) -> None:
+    body = json.loads(problem.read_text())
+    body["queries"] += [{"remove": "q2"}, {"remove": "one"}]
+    problem.write_text(json.dumps(body))
+    shown = lines(call(capsys, "solve", "admission", problem).out)
+    assert "not removed why" in shown
+    assert "q2 it was not admitted, so there was nothing to remove" in shown
+    assert "2 of 3 queries admitted, 1 refused, 1 removed" in shown
+
+
+def test_a_running_plan_with_much_to_say(tmp_path: Path, capsys: Capture) -> None:
+    """Half the CPU that 25 joins were given: the rest is dropped, and tables are cut."""
+    names = [f"s{i}" for i in range(50)]
+    pairs = [names[i : i + 2] for i in range(0, 50, 2)]
+    problem = {
+        "hosts": [{"id": 0, "cpu": 50, "in": 1, "out": 1000}],
+        "link_bandwidth": 1,
+        "streams": [{"id": name, "host": 0, "rate": 1} for name in names],
+        "selectivities": 0.1,
+        "queries": [{"streams": pair} for pair in pairs],
+    }
+    (tmp_path / "p.json").write_text(json.dumps(problem))
+    before = call(capsys, "solve", "admission", tmp_path / "p.json", "--json").json
+    assert before["admitted"] == 25
+    observed = {"hosts": [{"id": 0, "cpu": 100}]}
+    (tmp_path / "p.json").write_text(json.dumps({**problem, "running": before, "observed": observed}))
+    shown = lines(call(capsys, "solve", "admission", tmp_path / "p.json").out)
+    assert "q1 starves cpu of host 0: 50 needed of 25" in shown
+    assert "... and 5 more; --json gives all" in shown
+    assert "25 queries ran: 25 starve, 0 deviate; 13 planned again, 13 dropped" in shown
+    assert "joins moved 0, started 0, stopped 13; copies started or stopped 0; 0 B of state to move" in shown
+
+
 def test_the_list(capsys: Capture) -> None:
     done = call(capsys, "solve", "admission", "--list")
     names = [line.split()[0] for line in done.out.splitlines()[1:]]

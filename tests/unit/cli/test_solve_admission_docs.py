@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headrace.planners.admission.solve import PLANNERS
-from headrace.service.solve import AdmissionAnswer, AdmittedData
+from headrace.service.solve import AdaptedData, AdmissionAnswer, AdmittedData
 from headrace.service.solve_admission import RunningData
 from headrace.service.solve_admission_file import OPTIONAL, REQUIRED
 from tests.unit.cli.entry import call
@@ -77,6 +77,51 @@ def test_every_key_is_explained() -> None:
     )
     parts = {*AdmittedData.__annotations__, *RunningData.__annotations__} - {"id"}
     assert told == set(AdmissionAnswer.__annotations__) - {"problem"} | parts
+
+
+def test_the_removal_to_read(problem: Path, capsys: Capture) -> None:
+    body = json.loads(problem.read_text())
+    body["queries"].insert(3, {"remove": "seen"})
+    problem.write_text(json.dumps(body))
+    answer = call(capsys, "solve", "admission", problem, "--json").json
+    assert Audit(body, answer).wrong == []
+    shown, told = (
+        [line.split() for line in text.splitlines()[:-1]]
+        for text in (call(capsys, "solve", "admission", problem).out, block("text admission-removed"))
+    )
+    assert shown == told
+
+
+def test_the_weights_to_read(problem: Path, capsys: Capture) -> None:
+    body = {**json.loads(problem.read_text()), "weights": {"admitted": 0.55, "balance": 0}}
+    problem.write_text(json.dumps(body))
+    shown, told = (
+        [line.split() for line in text.splitlines()[:-1]]
+        for text in (
+            call(capsys, "solve", "admission", problem, "--with", "milp").out,
+            block("text admission-weights"),
+        )
+    )
+    assert shown == told
+
+
+def test_the_running_plan_to_read(problem: Path, capsys: Capture) -> None:
+    """The answer above as it was told, with the hosts that the text names. All but the time."""
+    body = json.loads(problem.read_text())
+    body["hosts"][1] |= {"cpu": 60, "in": 30}
+    body["running"] = json.loads(block("json admission-answer"))
+    body["observed"] = json.loads(block("json admission-observed"))
+    problem.write_text(json.dumps(body))
+    shown, told = (
+        [line.split() for line in text.splitlines()[:-1]]
+        for text in (call(capsys, "solve", "admission", problem).out, block("text admission-adapted"))
+    )
+    assert shown == told
+
+
+def test_every_key_of_adapting_is_explained() -> None:
+    told = {row[0].strip("`") for row in rows("A running plan")}
+    assert told >= {*AdaptedData.__annotations__, "streams", "rates", "hosts"}
 
 
 def test_every_planner_is_listed() -> None:

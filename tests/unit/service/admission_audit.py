@@ -30,7 +30,8 @@ class Audit:
         given = self.problem["selectivities"]
         if not isinstance(given, list):
             named = [[one["output"], given] for one in self.plan["operators"]]
-            given = named + [[q["streams"], given] for q in self.problem["queries"] if len(q["streams"]) > 1]
+            asked = [query["streams"] for query in self.problem["queries"] if "streams" in query]
+            given = named + [[some, given] for some in asked if len(some) > 1]
         return found | {
             frozenset(some): share * sum(self.base[name]["rate"] for name in some) for some, share in given
         }
@@ -40,17 +41,33 @@ class Audit:
             self.wrong.append(what)
 
     def _queries(self) -> None:
-        asked = self.problem["queries"]
+        every = [(one.get("id", f"q{i + 1}"), one) for i, one in enumerate(self.problem["queries"])]
+        asked = [one for _, one in every if "remove" not in one]
         told = self.answer["queries"]
-        ids = [query.get("id", f"q{i + 1}") for i, query in enumerate(asked)]
+        ids = [name for name, one in every if "remove" not in one]
+        self._removals([one["remove"] for _, one in every if "remove" in one])
         self._say([query["id"] for query in told] == ids, "queries")
         given = [frozenset(one["stream"]) for one in self.plan["deliveries"]]
         self._say(len(given) == len(set(given)), "delivered twice")
-        runs = {frozenset(q["streams"]) for q, t in zip(asked, told, strict=True) if t["admitted"]}
+        runs = {
+            frozenset(q["streams"])
+            for q, t in zip(asked, told, strict=True)
+            if t["admitted"] and not t.get("removed")
+        }
         self._say(set(given) == runs, "deliveries")
         self._say(all(query["admitted"] == (query["why"] == "") for query in told), "why")
         self._say(self.answer["admitted"] == sum(query["admitted"] for query in told), "admitted")
         self._say(self.answer["admitted"] + self.answer["refused"] == len(asked), "refused")
+
+    def _removals(self, leaving: list[Json]) -> None:
+        told = self.answer.get("removals", [])
+        self._say([one["id"] for one in told] == leaving, "removals")
+        admitted = {query["id"]: query["admitted"] for query in self.answer["queries"]}
+        self._say(all(one["removed"] == admitted[one["id"]] for one in told), "removed")
+        self._say(all(one["removed"] == (one["why"] == "") for one in told), "why not removed")
+        left = {one["id"] for one in told if one["removed"]}
+        gone = {query["id"] for query in self.answer["queries"] if query.get("removed")}
+        self._say(left == gone, "queries that left")
 
     def _amounts(self) -> None:
         cost, memory = self.problem.get("operator_cost", 1), self.problem.get("memory_cost", 0)

@@ -18,6 +18,7 @@ from headrace.planners.admission.problem import (
     Options,
     Plan,
     Query,
+    Removal,
     operator,
 )
 from headrace.planners.admission.solve import PLANNERS, ceiling, solve
@@ -143,6 +144,43 @@ def test_a_plan_that_cannot_run_is_our_bug(monkeypatch: pytest.MonkeyPatch, plan
     with pytest.raises(InternalError, match="the plan of headrace cannot run") as wrong:
         solve(problem, "headrace", Options(), ticks())
     assert says in wrong.value.message
+
+
+class Clinging(Careless):
+    """Says that it removes a query, and goes on."""
+
+    plan = Plan(frozenset({(0, operator(A, B))}), frozenset({(1, 0, B)}), {BOTH: 0})
+
+    def remove(self, query_id: str) -> None:
+        pass
+
+
+def test_what_is_delivered_for_one_that_left_is_our_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solve_module, "_loaded", lambda name: Clinging)
+    problem = ab_problem(HostLimits("x", 9.0, 9.0, 9.0), HostLimits("y", 9.0, 9.0, 9.0))
+    assert solve(problem, "headrace", Options(), ticks()).admitted == 1
+    with pytest.raises(InternalError, match=r"a\*b is delivered and nobody wants it"):
+        solve(replace(problem, removals=(Removal("q", 1),)), "headrace", Options(), ticks())
+
+
+@pytest.mark.parametrize("name", ["headrace", "milp", "heuristic", "soda"])
+def test_room_that_is_freed_is_there_for_the_next(name: str) -> None:
+    """q1 finds none, until q0 has gone; what was never admitted does not go."""
+    problem = replace(room(), queries=(*room().queries[:2], Query("q3", frozenset("cd"))))
+    removals = (Removal("q1", 2), Removal("q0", 2), Removal("q3", 3))
+    answer = solve(replace(problem, removals=removals), name, Options(), lambda: 0.0)
+    assert [one.admitted for one in answer.decisions] == [True, False, True]
+    assert [(one.query, one.removed) for one in answer.removals] == [
+        ("q1", False),
+        ("q0", True),
+        ("q3", True),
+    ]
+    assert answer.plan == Plan()
+
+
+def test_the_bound_removes_nothing() -> None:
+    with pytest.raises(UserError, match="bound cannot remove queries"):
+        solve(replace(room(), removals=(Removal("q0", 1),)), "bound", Options(), ticks())
 
 
 def test_a_query_left_out_is_our_bug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from itertools import count
 from time import perf_counter
 
+import numpy as np
 import pytest
 
 from headrace.errors import UserError
 from headrace.planners.admission import exhaustive, milp
 from headrace.planners.admission.check import violations
+from headrace.planners.admission.objective import Lambdas, objective
 from headrace.planners.admission.problem import (
     AdmissionProblem,
     Base,
@@ -18,6 +20,7 @@ from headrace.planners.admission.problem import (
     Options,
     Plan,
     Query,
+    Weights,
     operator,
 )
 from headrace.planners.admission.sqpr import Sqpr
@@ -36,6 +39,26 @@ WIDE = HostLimits("x", 8.0, 4.0, 5.0)
 
 def sqpr(problem: AdmissionProblem, deadline: float = 100.0, **how: bool | int) -> Sqpr:
     return Sqpr(problem, Options(deadline=deadline), perf_counter, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_that_are_given_choose_the_plan(seed: int, unit: float) -> None:
+    """The first query against every plan, by weights drawn for it; one worth too little is refused."""
+    problem = tiny(seed)
+    query, rng = problem.queries[0], np.random.default_rng(seed)
+    network, cpu, balance = (float(weight) for weight in rng.uniform(0.1, 3.0, 3))
+    oracle = exhaustive.best_plan(problem, Plan(), query, exhaustive.Prices(network, cpu, balance))
+    price = -objective(problem, oracle, Lambdas(0.0, network, cpu, balance)) if oracle else 5.0
+    for worth in (None, 0.9 * price, 1.1 * price):
+        admitted = None if worth is None else worth * unit
+        weights = Weights(admitted, network * unit, cpu * unit, balance * unit)
+        planner = Sqpr(problem, Options(deadline=100.0, weights=weights), perf_counter)
+        decision = planner.submit(query)
+        assert decision.admitted == (oracle is not None and (worth is None or worth > price))
+        if decision.admitted:
+            found = -objective(problem, planner.plan, Lambdas(0.0, network, cpu, balance))
+            assert found == pytest.approx(price, rel=2e-3)
 
 
 def test_a_stream_that_is_delivered_already_costs_nothing() -> None:
