@@ -24,6 +24,9 @@ _ENDPOINT = re.compile(
     r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?|yarn|spark://[^\s/]+|k8s://\S+|sc://[^\s/;]+\S*"
 )
 
+_PORT = re.compile(r"(?:spark|sc)://[^\s/;,]*:(\d+)(?=[/;,]|$)")
+_LAST_PORT = 65_535
+
 
 def check_project(project: Project) -> list[Problem]:
     """Everything that is wrong between the parts of the project."""
@@ -124,6 +127,9 @@ def check_sites(project: Project) -> Iterator[Problem]:
             message = f'"{redact(site.endpoint)}" is not an endpoint'
             hint = "An endpoint is local, local[N], local[*], spark://host:port, yarn, k8s://... or sc://host:port."
             yield Problem(("sites", site.name, "endpoint"), message, hint)
+        elif (port := _PORT.match(site.endpoint)) and not 0 < int(port[1]) <= _LAST_PORT:
+            message = f'"{redact(site.endpoint)}" has no port that exists'
+            yield Problem(("sites", site.name, "endpoint"), message, f"Ports are 1 to {_LAST_PORT}.")
 
 
 def check_links(project: Project) -> Iterator[Problem]:

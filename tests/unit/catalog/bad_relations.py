@@ -84,6 +84,12 @@ NETWORK = [
         "both ways",
     ),
     Bad("latency", SITES + "links:\n  - between: [edge, core]\n    latency: ▶-1ms\n", "at least 0"),
+    Bad(
+        "port that does not exist",
+        "name: p\nsites:\n  a: {endpoint: ▶sc://east:99999}\n",
+        '"sc://east:99999" has no port that exists',
+        "65535",
+    ),
     Bad("endpoint", "name: p\nsites:\n  a: {endpoint: ▶flink}\n", '"flink" is not an endpoint', "spark://"),
     Bad(
         "no cores",
