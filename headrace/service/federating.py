@@ -19,7 +19,15 @@ from headrace.plan.logical import LogicalPlan, streams_of
 from headrace.plan.placed import Job
 from headrace.service.calibration_file import federation_costs_of
 from headrace.service.federated_records import federated_id
-from headrace.service.federating_load import ROOM, kept_bytes, readers_of_too_much
+from headrace.service.federating_load import (
+    ROOM,
+    Kept,
+    Relation,
+    bytes_of,
+    kept_of,
+    readers_of_too_much,
+    together,
+)
 from headrace.service.federating_problem import Rates, Seen, node_ids, not_federated, problem_of
 from headrace.units import counted
 
@@ -143,14 +151,14 @@ def split_jobs(
     taken, and then also the new ones."""
     choices = {name: one for name, one in choices_of(project, jobs).items() if not one.on_spark}
     plain = tuple(job for job in jobs if job.query not in choices)
-    together: dict[tuple[str, frozenset[str], str], list[FederatedMember]] = {}
+    groups: dict[tuple[str, frozenset[str], str], list[FederatedMember]] = {}
     for name, choice in choices.items():
         # One that does not show its windows cannot leave a job that goes on without it.
         alone = name if choice.plan.window is None else ""
         key = (choice.site, frozenset(streams_of(choice.plan)), alone)
-        together.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
+        groups.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
     made: list[FederatedJob] = []
-    for (site, _, _), members in together.items():
+    for (site, _, _), members in groups.items():
         found = _in_databases(project, site, members)
         made += [replace(one, id=federated_id(one, used)) for one in found]
     return plain, tuple(made)
@@ -158,12 +166,14 @@ def split_jobs(
 
 def _in_databases(project: Project, site: str, members: Sequence[FederatedMember]) -> Iterable[FederatedJob]:
     """One job for all of them, or, where that would keep more than a database holds, several."""
-    job: FederatedJob | None = None
+    group: list[FederatedMember] = []
+    kept: dict[Relation, Kept] = {}
     for member in members:
-        larger = FederatedJob("", site, (member,) if job is None else (*job.members, member))
-        if job is not None and kept_bytes(project, larger) > ROOM:
-            yield job
-            larger = FederatedJob("", site, (member,))
-        job = larger
-    if job is not None:
-        yield job
+        own = kept_of(project, site, member)
+        if group and bytes_of(together(kept, own)) > ROOM:
+            yield FederatedJob("", site, tuple(group))
+            group, kept = [], {}
+        group.append(member)
+        kept = together(kept, own)
+    if group:
+        yield FederatedJob("", site, tuple(group))

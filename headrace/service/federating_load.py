@@ -58,20 +58,35 @@ def kept_bytes(project: Project, job: FederatedJob) -> int:
     several queries read is kept once, for the longest."""
     kept: dict[Relation, Kept] = {}
     for member in live(job):
-        _, plan, sizes = split_cost(project, job.site, member)
-        details = {line.id: line.detail for line in plan_lines(member.plan)}
-        for (name, rate), found in _travelling(plan, sizes, member.engines).items():
-            # An operator is known by what it does: its name is that of its own query's plan.
-            key = (details.get(name.split("/")[0], name), rate)
-            kept[key] = _most(kept.get(key, NONE), found)
-    return int(_bytes(kept))
+        kept = together(kept, kept_of(project, job.site, member))
+    return int(bytes_of(kept))
+
+
+def kept_of(project: Project, site: str, member: FederatedMember) -> dict[Relation, Kept]:
+    """What the window tables hold for one query."""
+    _, plan, sizes = split_cost(project, site, member)
+    # An operator is known by what it does: its name is that of its own query's plan.
+    details = {line.id: line.detail for line in plan_lines(member.plan)}
+    found: dict[Relation, Kept] = {}
+    for (name, rate), kept in _travelling(plan, sizes, member.engines).items():
+        found = together(found, {(details.get(name.split("/")[0], name), rate): kept})
+    return found
+
+
+def together(some: Mapping[Relation, Kept], others: Mapping[Relation, Kept]) -> dict[Relation, Kept]:
+    """What both read is kept once."""
+    return {key: _most(some.get(key, NONE), others.get(key, NONE)) for key in {**some, **others}}
+
+
+def bytes_of(kept: Mapping[Relation, Kept]) -> float:
+    return sum(rows * width for rows, width in kept.values())
 
 
 def readers_of_too_much(plan: Plan, engines: Sequence[Engine]) -> list[int]:
     """The operators, by number, that would have to be on Spark first: where what is kept does not fit the
     database, those on DuckDB that read most of it. None where it fits."""
     kept = _travelling(plan, sizes_of(plan), engines)
-    if _bytes(kept) <= ROOM:
+    if bytes_of(kept) <= ROOM:
         return []
     largest, _ = max(kept, key=lambda key: kept[key][0] * kept[key][1])
     leaves = {window.name: window.stream for window in plan.windows}
@@ -100,7 +115,3 @@ def _travelling(plan: Plan, sizes: Sequence[Sizes], engines: Sequence[Engine]) -
 
 def _most(one: Kept, other: Kept) -> Kept:
     return max(one[0], other[0]), max(one[1], other[1])
-
-
-def _bytes(kept: Mapping[Relation, Kept]) -> float:
-    return sum(rows * width for rows, width in kept.values())

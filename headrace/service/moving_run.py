@@ -259,10 +259,10 @@ class Moving:
             record = self._ask(unit, target)
             if record is None:
                 continue
-            coming[target] += 1
             if unit.id in self.fleet.waiting:
                 found += self._lead(record, unit)
             else:
+                coming[target] += 1
                 moves.append(record.move)
         return found + self._carry_all(moves, "" if back else site)
 
