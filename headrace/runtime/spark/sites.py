@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace.catalog.model import FileSource, Format, Source
-from headrace.errors import EngineError, NotSupported
+from headrace.errors import EngineError, HeadraceError, NotSupported
 from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
@@ -35,7 +35,7 @@ from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
 from headrace.runtime.sites import Unit
-from headrace.runtime.spark.causes import is_site_gone
+from headrace.runtime.spark.causes import cause_of, is_site_gone
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
 from headrace.runtime.spark.federated import FederatedRun
@@ -186,6 +186,11 @@ class SitesExecutor(SparkExecutor):
                 _check_version(session, site)
                 run.begin(session, None)
             _wait(run, site)
+        except HeadraceError:
+            raise
+        except Exception as error:
+            # Spark's client has errors of its own for a server that dies.
+            raise EngineError(f"{unit.job.id} cannot run at {site}", detail=cause_of(error)) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,6 +9,7 @@ Spark is started with them, from what the checkpoint says, so that a crash in be
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,14 +17,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.errors import UserError
+from headrace.errors import EngineError, UserError
 from headrace.plan import logical as lp
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.duckdb.above import Above
 from headrace.runtime.executor import JobContext, JobState, Progress
 from headrace.runtime.files import write_json, write_whole
 from headrace.runtime.spark.checkpoint import newest_planned, next_watermark
-from headrace.runtime.spark.job import JobRun
+from headrace.runtime.spark.job import JobRun, engine_message
 from headrace.runtime.spark.session import Session
 from headrace.runtime.spark.tree_publish import KEPT, Reader, TreePublisher, taker
 from headrace.runtime.spark.woven import bucket_ids, settings, woven_rows
@@ -115,14 +116,19 @@ class TreeRun(JobRun):
     def _start(self, session: Session) -> Session:
         """A streaming query keeps the settings its session had at the start; other jobs of the session do
         not want these."""
-        before = {name: session.conf.get(name, None) for name in settings()}
-        for name, value in settings().items():
-            session.conf.set(name, value)
+        try:
+            before = {name: session.conf.get(name, None) for name in settings()}
+            for name, value in settings().items():
+                session.conf.set(name, value)
+        except Exception as error:
+            raise EngineError(f"Spark does not start {self.tree.id}", detail=engine_message(error)) from error
         try:
             return super()._start(session)
         finally:
-            for name, old in before.items():
-                session.conf.unset(name) if old is None else session.conf.set(name, old)
+            # A query that was started runs, and one that was not has told why, whatever becomes of these.
+            with contextlib.suppress(Exception):
+                for name, old in before.items():
+                    session.conf.unset(name) if old is None else session.conf.set(name, old)
 
     def _buckets(self, session: Session) -> tuple[int, ...]:
         """The bucket ids, as they were at the first start: the state partitions are fixed from then on."""
