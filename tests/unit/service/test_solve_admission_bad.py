@@ -10,6 +10,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.service.problem_file import ProblemFile
 from headrace.service.solve_admission_file import read_admission
+from tests.unit.service.admission_told import check_told, told
 
 SMALL = """{
   "hosts": [
@@ -134,20 +135,9 @@ ELSEWHERE = [
 ]
 
 
-def told(text: str) -> tuple[str, str]:
-    with pytest.raises(UserError) as wrong:
-        read_admission(ProblemFile("p.json", text))
-    assert wrong.value.span is not None
-    return wrong.value.span.where(), wrong.value.message
-
-
 @pytest.mark.parametrize(("old", "new", "says"), BAD)
 def test_what_is_wrong_and_where(old: str, new: str, says: str) -> None:
-    assert SMALL.count(old) == 1
-    before, after = SMALL.replace(old, new).split("^")
-    where, message = told(before + after)
-    assert says in message
-    assert where == f"p.json:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+    check_told(SMALL, old, new, says)
 
 
 @pytest.mark.parametrize(("old", "new", "place", "says"), ELSEWHERE)

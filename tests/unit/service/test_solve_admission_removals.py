@@ -15,6 +15,7 @@ from headrace.service.solve_admission_file import read_admission
 from headrace.service.solve_request import Request
 from tests.unit.service.admission_audit import Audit
 from tests.unit.service.admission_problems import drawn
+from tests.unit.service.admission_told import check_told, told
 from tests.unit.service.test_solve_admission import TWO, solved
 
 Json = Any
@@ -179,20 +180,9 @@ BAD = [
 """What is replaced, by what (^ marks the place that is told), and what is said."""
 
 
-def told(text: str) -> tuple[str, str]:
-    with pytest.raises(UserError) as wrong:
-        read_admission(ProblemFile("p.json", text))
-    assert wrong.value.span is not None
-    return wrong.value.span.where(), wrong.value.message
-
-
 @pytest.mark.parametrize(("old", "new", "says"), BAD)
 def test_what_is_wrong_and_where(old: str, new: str, says: str) -> None:
-    assert SMALL.count(old) == 1
-    before, after = SMALL.replace(old, new).split("^")
-    where, message = told(before + after)
-    assert says in message
-    assert where == f"p.json:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+    check_told(SMALL, old, new, says)
 
 
 def test_a_query_behind_a_removal_is_told_at_its_own_place() -> None:

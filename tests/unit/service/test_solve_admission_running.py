@@ -20,6 +20,7 @@ from headrace.service.solve_admission_running import NOT_READ, QUERY_NOT_READ
 from headrace.service.solve_request import Request
 from tests.unit.service.admission_audit import Audit
 from tests.unit.service.admission_problems import drawn
+from tests.unit.service.admission_told import check_told, told
 from tests.unit.service.test_solve_admission import TWO, solved
 
 Json = Any
@@ -291,20 +292,9 @@ BAD = [
 """What is replaced, by what (^ marks the place that is told), and what is said."""
 
 
-def told(text: str) -> tuple[str, str]:
-    with pytest.raises(UserError) as wrong:
-        read_admission(ProblemFile("p.json", text))
-    assert wrong.value.span is not None
-    return wrong.value.span.where(), wrong.value.message
-
-
 @pytest.mark.parametrize(("old", "new", "says"), BAD)
 def test_what_is_wrong_and_where(old: str, new: str, says: str) -> None:
-    assert SMALL.count(old) == 1
-    before, after = SMALL.replace(old, new).split("^")
-    where, message = told(before + after)
-    assert says in message
-    assert where == f"p.json:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+    check_told(SMALL, old, new, says)
 
 
 def test_a_copy_that_is_missing_is_told_where_it_is_needed() -> None:
