@@ -7,6 +7,7 @@ also names the job, since a second job in the same folder would take the first o
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,16 @@ _TEXT = "Made by Headrace. `headrace run --fresh` removes this folder and all th
 
 
 def check_results(folder: Path) -> None:
-    """Raises UserError when the folder holds something that Headrace did not put there."""
+    """Raises UserError when the folder holds something that Headrace did not put there, or cannot be made or
+    written."""
+    # os.access: below a folder that may not be entered, Path.exists would raise instead of saying no.
+    there = next(parent for parent in (folder, *folder.parents) if os.access(parent, os.F_OK))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "may not be written by this user" if there.is_dir() else "is not a folder"
+        made = "written" if there == folder else "made"
+        raise UserError(
+            f"the results folder {folder} cannot be {made}: {there} {why}", hint="Give the sink another path."
+        )
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise UserError(f"{folder} is not a folder", hint="Give the sink another path.")
     if folder.exists() and not (folder / MARKER).is_file() and any(folder.iterdir()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,6 +84,21 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("")
     with pytest.raises(UserError, match="not a folder"):
         folders.check_results(tmp_path / "results")
+
+
+def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be made: .*file is not a folder"):
+        folders.check_results(tmp_path / "file" / "deep" / "results")
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Those who run tests as root may write everywhere, whatever the folder's mode.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.F_OK or path != tmp_path)
+    with pytest.raises(UserError, match=r"cannot be made: .* may not be written by this user"):
+        folders.check_results(tmp_path / "results" / "q")
+    with pytest.raises(UserError, match="cannot be written"):
+        folders.check_results(tmp_path)
 
 
 def test_an_empty_folder_may_be_taken(tmp_path: Path) -> None:
