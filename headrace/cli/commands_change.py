@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,14 @@ from headrace.service.changes import TIMEOUT_SECONDS, NewQuery, Result, add_quer
 
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until a run that is on has taken it.")]
 Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the run.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command was told when it asked."""
+
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def add(
@@ -43,11 +50,15 @@ def add(
 ) -> int:
     """Add a query to the project, also while it runs. One that does not fit is refused."""
     text = None if sql is None else _read_sql(sql)
-    new, warnings = NewQuery(name, text, sink, path, site, from_start), list[str]()
-    change = add_query(project, new, force=force, warn=warnings.append)
+    new = NewQuery(name, text, sink, path, site, from_start)
+    warnings, notes = list[str](), list[str]()
+    change = add_query(project, new, force=force, warn=warnings.append, note=notes.append)
     for warning in warnings:
         err().print(f"warning: {warning}", soft_wrap=True)
-    return _tell(project, [change], 0.0 if no_wait else timeout, warnings, as_json=json)
+    for line in () if json else notes:
+        out().print(line, soft_wrap=True)
+    said = Said(tuple(warnings), tuple(notes))
+    return _tell(project, [change], 0.0 if no_wait else timeout, said, as_json=json)
 
 
 def drop(
@@ -86,10 +97,13 @@ def _read_sql(file: str) -> str:
 
 
 def _tell(
-    project: Path, changes: list[int], timeout: float, warnings: Sequence[str] = (), *, as_json: bool
+    project: Path, changes: list[int], timeout: float, said: Said | None = None, *, as_json: bool
 ) -> int:
     """Wait for the changes and say what became of them; 2 where one was refused, 1 where one has failed."""
-    results = [replace(one, warnings=tuple(warnings)) for one in wait_for(project, changes, timeout)]
+    said = said or Said()
+    results = [
+        replace(one, warnings=said.warnings, notes=said.notes) for one in wait_for(project, changes, timeout)
+    ]
     if as_json:
         print_json(results)
     for result in results:

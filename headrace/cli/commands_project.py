@@ -34,12 +34,12 @@ from headrace.service.explain import (
     explain_query,
 )
 from headrace.service.federating import check_engines
+from headrace.service.foreseeing import foreseen
 from headrace.service.planning import plan_jobs
 from headrace.service.predict import lines as prediction_lines
 from headrace.service.project import create_project, open_project
 from headrace.service.queries import QueryData, dropped_queries, list_queries
 from headrace.service.telling import counted
-from headrace.service.utilisation import foreseen
 
 
 def init(

@@ -85,6 +85,8 @@ class Result:
     """Added, and then it failed."""
     warnings: tuple[str, ...] = ()
     """What the command had to say when it asked for the change."""
+    notes: tuple[str, ...] = ()
+    """Where the query is placed so that it fits, if it does not where that is cheapest."""
 
     @property
     def ok(self) -> bool:
@@ -98,10 +100,11 @@ def add_query(
     *,
     force: bool = False,
     warn: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Add a query to the project; the number of the change, for `wait_for`. Raises UserError, and then
     nothing has changed: where it is wrong, and where it does not fit, unless by `force`. `warn` is told what
-    does not fit and is no reason to refuse it."""
+    does not fit and is no reason to refuse it; `note`, where it is placed so that it does."""
     written = file_project(path)
     added = _added(written, new)
     change = None
@@ -111,17 +114,21 @@ def add_query(
         check_sites(written, edits)
         project = with_edits(written, edits)
         _check(project, added)
+        notes: list[str] = []
         told = ask(
             project,
             query_of(added, project),
             from_start=new.from_start,
             movable=new.sql is not None,
             force=force,
+            note=notes.append,
         )
         with Store(state_file(written)) as store:
             change = store.ask_add_after(edits, added, new.from_start, timestamp(clock))
     for text in told:
         warn(text)
+    for text in notes:
+        note(text)
     return change
 
 

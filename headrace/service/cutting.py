@@ -73,13 +73,28 @@ def cut(
 def spread(project: Catalog, placed: PlacedPlan, taken: Collection[str] = ()) -> ChannelPlan:
     """What of a plan is cut into jobs and channels; the rest runs as it is. Split queries are, and those that
     keep their answers in memory: they start over with every run, and their channels could not."""
-    jobs = tuple(job for job in placed.jobs if staying(project, job) is None)
-    placing = place_joins(project, replace(placed, jobs=jobs))
-    network = placing.network if placing is not None else None
+    placing = place_joins(project, spreadable(project, placed))
+    return cut_project(project, placed, placing.network if placing is not None else None, taken)
+
+
+def spreadable(project: Catalog, placed: PlacedPlan) -> PlacedPlan:
+    """Without the queries that are never cut."""
+    return replace(placed, jobs=tuple(job for job in placed.jobs if staying(project, job) is None))
+
+
+def cut_project(
+    project: Catalog,
+    placed: PlacedPlan,
+    network: PlacedNetwork | None,
+    taken: Collection[str] = (),
+    *,
+    relays: bool = False,
+) -> ChannelPlan:
+    """The same with joins placed so; with none, streams are only cut where they come from."""
     joined = {query.query for query in network.queries} if network is not None else set()
-    whole = [job for job in jobs if job.query not in joined]
+    whole = [job for job in spreadable(project, placed).jobs if job.query not in joined]
     homes = {name: stream.site for name, stream in project.streams.items()}
-    found = cut(network, whole, homes, trees=placed.trees, taken=taken)
+    found = cut(network, whole, homes, trees=placed.trees, relays=relays, taken=taken)
     # A query that reads nothing from elsewhere is better off with its own plan, and needs no channels.
     return pruned(found, [job.id for job in found.jobs if job.reads] + [tree.id for tree in found.trees])
 

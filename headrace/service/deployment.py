@@ -28,9 +28,13 @@ from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember, TreeShape
 from headrace.service.distributing import Deciding, kept_site, with_sites
 from headrace.service.federated_records import job_of, live, record_of, without
 from headrace.service.fingerprints import changed_parts, query_fingerprint
+from headrace.service.moving import at_homes
 from headrace.service.situation import Planner, Situation, Wanted
 from headrace.service.spread_records import (
     NOTHING,
+    Fitted,
+    Spread,
+    at_their_sites,
     channels_of,
     channels_text,
     gone_makers,
@@ -73,6 +77,7 @@ class _Reconciling:
     doomed: dict[str, Doomed] = field(default_factory=dict)
     new: set[str] = field(default_factory=set)
     channels: ChannelPlan = NOTHING
+    fitted: Fitted = field(default_factory=lambda: Fitted(NOTHING))
     told: list[str] = field(default_factory=list)
 
     @property
@@ -290,10 +295,18 @@ class _Reconciling:
             tuple(job for job in self.jobs if job.query in self.new),
             tuple(tree for tree in self.trees if tree.id not in known),
         )
-        taken = self._taken() | {tree.id for tree in self.trees}
-        self.channels = with_new(self.now.project, kept, new, taken, self.planner.spread)
+        self.fitted = with_new(self.now.project, kept, new, lambda: self._cut(kept, new))
+        self.channels = self.fitted.plan
         for maker in gone_makers(before, self.channels):
             self._doom(Doomed(maker))
+
+    def _cut(self, kept: ChannelPlan, new: PlacedPlan) -> Fitted:
+        """The new ones, beside all that stands where it is now."""
+        homes, project = self.now.homes, self.now.project
+        placed = PlacedPlan(tuple(self.jobs), tuple(self.trees), federated=tuple(self.federated))
+        now = Spread(at_their_sites(kept, homes, project), at_homes(placed, homes, project.sites))
+        taken = self._taken() | {tree.id for tree in self.trees}
+        return self.planner.spread(project, now, new, taken)
 
     def _deployed(
         self, placed: Job | TreeMember | FederatedMember, tree: str | None, federated: str | None = None
@@ -326,6 +339,8 @@ class _Reconciling:
             self.now.fresh | (set(self.doomed) - before),
             tuple(self._notes()),
             self.channels,
+            self.fitted.notes,
+            self.fitted.no_room,
         )
 
     def _applied(self) -> dict[int, str | None]:
@@ -338,7 +353,7 @@ class _Reconciling:
 
     def _notes(self) -> list[str]:
         asked = self._asked()
-        notes = [*self.told]
+        notes = [*self.told, *self.fitted.notes]
         for tree in self.trees:
             others = [m.query for m in tree.members if m.query not in self.now.names and m.query not in asked]
             if others:

@@ -9,7 +9,7 @@ streams are brought. `plan` shows what is decided here, and with `planner.spread
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -79,8 +79,7 @@ def place_joins(project: Project, everything: PlacedPlan, planner: str | None = 
     parts, reasons = _parts(project, network, everything)
     if not parts:
         return None
-    sites = {job.query: job.site for job in everything.jobs}
-    found = placeable(project, name_all({name: (sites[name], part) for name, part in parts.items()}))
+    found = _found(project, everything, parts)
     # Imported late, here and below: the libraries take half a second, and most commands need none of them.
     from headrace.planners.placement.solve import solve
 
@@ -100,6 +99,20 @@ def place_joins(project: Project, everything: PlacedPlan, planner: str | None = 
         alone.total_cost * scale,
         () if project.links else (NO_LINKS,),
     )
+
+
+def joins_of(project: Project, everything: PlacedPlan) -> Placeable | None:
+    """The joins of a plan that can be placed; None: there are none, or there is one site."""
+    network = network_of(project)
+    if network.size < 2:
+        return None
+    parts, _ = _parts(project, network, everything)
+    return _found(project, everything, parts) if parts else None
+
+
+def _found(project: Project, everything: PlacedPlan, parts: Mapping[str, JoinPart]) -> Placeable:
+    sites = {job.query: job.site for job in everything.jobs}
+    return placeable(project, name_all({name: (sites[name], part) for name, part in parts.items()}))
 
 
 def _planner(project: Project, name: str | None) -> str:
@@ -184,8 +197,11 @@ class Bringer:
         self._paths = Paths(network)
         self._prepared = _prepared(network)
 
-    def all(self, plans: Sequence[LogicalPlan], site: str) -> tuple[Brought, ...]:
-        """The streams of these plans that come from elsewhere, each once with the columns that are read."""
+    def all(
+        self, plans: Sequence[LogicalPlan], site: str, besides: Collection[str] = ()
+    ) -> tuple[Brought, ...]:
+        """The base streams of these plans that come from elsewhere, each once with the columns that are read.
+        `besides` are no base streams."""
         columns: dict[str, set[str]] = {}
         for plan in plans:
             for node in nodes(plan):
@@ -194,15 +210,18 @@ class Bringer:
         return tuple(
             self._one(stream, names, site)
             for stream, names in columns.items()
-            if self._project.streams[stream].site != site
+            if stream not in besides and self._project.streams[stream].site != site
         )
+
+    def path(self, source: str, target: str) -> tuple[str, ...] | None:
+        """The sites from one to another by the cheapest way, both ends included; None: there is none."""
+        ends = self._network.position[source], self._network.position[target]
+        if self._prepared.distance(*ends) == float("inf"):
+            return None
+        return tuple(str(self._network.sites[i]) for i in self._paths.between(*ends))
 
     def _one(self, name: str, columns: set[str], site: str) -> Brought:
         stream = self._project.streams[name]
         read = [column for column in stream.schema_ if column.name in columns]
         rate = expected_rate(stream) * width_of(read)
-        ends = self._network.position[stream.site], self._network.position[site]
-        if self._prepared.distance(*ends) == float("inf"):
-            return Brought(name, None, rate)
-        path = tuple(str(self._network.sites[i]) for i in self._paths.between(*ends))
-        return Brought(name, path, rate)
+        return Brought(name, self.path(stream.site, site), rate)

@@ -3,7 +3,7 @@ data rate and the sites it passes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,10 @@ class Edge:
     rate: float
     made_by: int | None
     """The join that makes it; None: a base stream."""
+
+
+Route = Callable[[Edge], tuple[Site, ...]]
+"""The sites that an edge passes, both ends included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def flows_of(problem: PlacementProblem, placed: Sequence[Placed]) -> Flows:
         if number in at_sinks:
             continue
         readers = tuple(name for name in order if name in made.readers)
-        holding = _held(problem, [queries[name] for name in readers], made.streams)
+        holding = held_by(problem, [queries[name] for name in readers], made.streams)
         edges = tuple(
             Edge(streams, site, made.site, data_rate(problem, holding, streams), _origin(source, deployed))
             for streams, site, source in made.inputs
@@ -131,7 +135,8 @@ def _origin(number: int | None, deployed: Deployed) -> int | None:
     return number
 
 
-def _held(problem: PlacementProblem, readers: Sequence[Query], streams: frozenset[str]) -> dict[str, Held]:
+def held_by(problem: PlacementProblem, readers: Sequence[Query], streams: frozenset[str]) -> dict[str, Held]:
+    """What a join of these streams keeps of each, for all its readers."""
     every = [wanted(problem, reader) for reader in readers]
     return {name: together(problem, [one[name] for one in every]) for name in sorted(streams)}
 

@@ -22,14 +22,19 @@ from headrace.plan.text import format_expr, format_plan
 from headrace.plan.types import Schema
 from headrace.planners.placement.rates import Held, Rows, wanted
 from headrace.rewrite.tree import with_inputs
-from headrace.service.placing_flows import Edge, Flows, Paths
+from headrace.service.placing_flows import Edge, Flows, Paths, Route
 from headrace.service.placing_part import leaves_of, name_of
 from headrace.service.placing_problem import Placeable, scan_of
 
 
-def placed_network(catalog: Catalog, found: Placeable, flows: Flows) -> PlacedNetwork:
-    """The deployment as plans."""
-    return _Builder(catalog, found, flows).network()
+def placed_network(
+    catalog: Catalog, found: Placeable, flows: Flows, route: Route | None = None
+) -> PlacedNetwork:
+    """The deployment as plans. Without a `route` everything goes by the cheapest way."""
+    paths = Paths(found.problem.network)
+    return _Builder(
+        catalog, found, flows, route or (lambda edge: paths.between(edge.source, edge.target))
+    ).network()
 
 
 @dataclass(slots=True)
@@ -37,16 +42,14 @@ class _Builder:
     catalog: Catalog
     found: Placeable
     flows: Flows
+    route: Route
     joins: dict[int, PlacedJoin] = field(default_factory=dict)
     channels: list[Channel] = field(default_factory=list)
     streams: dict[str, PlacedStream] = field(default_factory=dict)
-    paths: Paths = field(init=False)
     sites: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        network = self.found.problem.network
-        self.paths = Paths(network)
-        self.sites = tuple(str(site) for site in network.sites)
+        self.sites = tuple(str(site) for site in self.found.problem.network.sites)
 
     def network(self) -> PlacedNetwork:
         for number in self.flows.operators:
@@ -90,7 +93,7 @@ class _Builder:
 
     def _channel(self, edge: Edge, reader: str, plan: LogicalPlan) -> str:
         source = self._source(edge)
-        path = tuple(self.sites[i] for i in self.paths.between(edge.source, edge.target))
+        path = tuple(self.sites[i] for i in self.route(edge))
         name = f"{source} > {reader}"
         self.channels.append(Channel(name, source, reader, path, edge.rate * self.found.scale, plan))
         return name

@@ -101,7 +101,7 @@ def rows_of(catalog: Catalog, leaf: LogicalPlan) -> float:
     """Rows per second of a leaf. A row is taken to find one match in a static table."""
     scan = scan_of(leaf)
     filters = [node.predicate for node in nodes(leaf) if isinstance(node, Filtered)]
-    passed = share(filters, _distinct(catalog, leaf))
+    passed = share(filters, distinct_in(catalog, leaf))
     return expected_rate(catalog.streams[scan.stream]) * max(passed, _LEAST)
 
 
@@ -109,7 +109,7 @@ def scan_of(leaf: LogicalPlan) -> StreamScan:
     return next(node for node in nodes(leaf) if isinstance(node, StreamScan))
 
 
-def _distinct(catalog: Catalog, leaf: LogicalPlan) -> Distinct:
+def distinct_in(catalog: Catalog, leaf: LogicalPlan) -> Distinct:
     """For the columns of a leaf. Under a join with a static table they have an alias before their name."""
     stream = catalog.streams[scan_of(leaf).stream]
     known = distinct_of(catalog, stream.name)
@@ -184,7 +184,7 @@ class _Builder:
 
     def _of(self, one: Named) -> Distinct:
         """For columns called `name/column`."""
-        known = {name: _distinct(self.catalog, one.leaf(name)) for name in one.names}
+        known = {name: distinct_in(self.catalog, one.leaf(name)) for name in one.names}
 
         def distinct(column: str) -> float:
             leaf, own = leaf_and_column(column)
@@ -212,7 +212,7 @@ class _Builder:
                 for other, (theirs, weaker) in conditions.items()
                 if theirs == stream and set(weaker) < set(parts)
             )
-            passed = max(share(parts, _distinct(self.catalog, leaves[stream])), _LEAST)
+            passed = max(share(parts, distinct_in(self.catalog, leaves[stream])), _LEAST)
             found[name] = Filter(name, stream, passed, within)
         return found
 

@@ -2,22 +2,28 @@
 rates of the project file.
 
 Queries that run as jobs of their own are priced as Spark's own window; what their joins keep is not known.
+So are the jobs that spread queries are cut into: the rows of what each of them reads, its micro-batches, and
+for the one that answers the windows of its query.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from headrace.catalog.model import Project
 from headrace.cost.windows import QueryLoad, TreeLoad, WindowCosts, plain_work, predict
+from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import Aggregate, LogicalPlan, Window, nodes, streams_of
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import Calibration, costs_of
+from headrace.service.channel_rates import rows_of_streams
 from headrace.service.estimates import batches_per_second, distinct_of, expected_rate, groups
 from headrace.service.federated_records import live
 from headrace.service.federating_load import job_kinds, kept_bytes
 from headrace.service.loads import Loads
+from headrace.service.spread_records import NOTHING, running
 from headrace.units import format_size
 
 _MICROS = 1_000_000
@@ -26,11 +32,13 @@ NEVER = "never calibrated, so these are another machine's figures: headrace cali
 
 
 class JobPrediction(TypedDict):
-    """One tree, one query on its own, or queries that are split between engines."""
+    """One tree, one query on its own, queries that are split between engines, or a job that makes a stream
+    for others."""
 
     job: str
     site: str
     queries: list[str]
+    """Of one that makes a stream none."""
     cpu: float
     """Cores."""
     memory: int | None
@@ -60,11 +68,14 @@ class Prediction(TypedDict):
     sites: list[SitePrediction]
 
 
-def predicted(project: Project, placed: PlacedPlan) -> Prediction:
-    """Every job and every site. Raises UserError for a calibration file that cannot be read."""
+def predicted(project: Project, placed: PlacedPlan, channels: ChannelPlan = NOTHING) -> Prediction:
+    """Every job and every site; what `channels` has of the queries as it is cut there. Raises UserError for a
+    calibration file that cannot be read."""
+    cut = running(placed, channels)
     jobs = [_of_tree(project, tree) for tree in placed.trees]
     jobs += [_of_split(project, job) for job in placed.federated]
-    jobs += [_of_job(project, job) for job in placed.jobs]
+    jobs += [_of_job(project, job) for job in placed.jobs if job.id not in cut.ends]
+    jobs += _of_channels(project, placed, cut)
     sites = list(dict.fromkeys(job["site"] for job in jobs))
     return Prediction(jobs=jobs, sites=[_of_site(project, site, jobs) for site in sites])
 
@@ -105,15 +116,31 @@ def _of_split(project: Project, job: FederatedJob) -> JobPrediction:
 
 
 def _of_job(project: Project, job: Job) -> JobPrediction:
-    costs, _ = costs_of(project, job.site)
-    prices = costs.to_dict()
-    parts = {
-        name: n * prices[name] for name, n in job_work(project, job, batches_per_second(project)).items()
-    }
+    return _priced(project, job, [job.query], job_work(project, job, batches_per_second(project)))
+
+
+def _of_channels(project: Project, placed: PlacedPlan, cut: ChannelPlan) -> list[JobPrediction]:
+    """Every job of queries that are spread; their trees are priced as whole ones."""
+    rows = rows_of_streams(project, cut) if cut.jobs else {}
+    whole = {job.id: job for job in placed.jobs}
+    found = []
+    for job in cut.jobs:
+        work = _read_work(job.plan, rows, batches_per_second(project))
+        if job.query is not None:
+            _add(work, _windows_work(project, whole[job.id].plan, batches_per_second(project)))
+        found.append(_priced(project, job, [] if job.query is None else [job.query], work))
+    return found
+
+
+def _priced(
+    project: Project, job: Job | ChannelJob, queries: list[str], work: Mapping[str, float]
+) -> JobPrediction:
+    prices = costs_of(project, job.site)[0].to_dict()
+    parts = {name: n * prices[name] for name, n in work.items()}
     return JobPrediction(
         job=job.id,
         site=job.site,
-        queries=[job.query],
+        queries=queries,
         cpu=sum(parts.values()),
         memory=None,
         state=None,
@@ -123,13 +150,27 @@ def _of_job(project: Project, job: Job) -> JobPrediction:
 
 def job_work(project: Project, job: Job, batches: float) -> dict[str, float]:
     """Work per second of a query on its own: its rows, and its windows as Spark makes them."""
-    total: dict[str, float] = {"plain_batch": batches}
-    for stream in streams_of(job.plan):
-        total["plain_row"] = total.get("plain_row", 0.0) + expected_rate(project.streams[stream])
-    for node in nodes(job.plan):
+    rows = {name: expected_rate(project.streams[name]) for name in streams_of(job.plan)}
+    return _add(_read_work(job.plan, rows, batches), _windows_work(project, job.plan, batches))
+
+
+def _read_work(plan: LogicalPlan, rows: Mapping[str, float], batches: float) -> dict[str, float]:
+    """`rows` per second of each stream."""
+    read = [rows[stream] for stream in streams_of(plan)]
+    return {"plain_batch": batches} | ({"plain_row": sum(read)} if read else {})
+
+
+def _windows_work(project: Project, plan: LogicalPlan, batches: float) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for node in nodes(plan):
         if isinstance(node, Aggregate) and isinstance(node.input, Window):
-            for name, amount in _window_work(project, node, node.input, batches).items():
-                total[name] = total.get(name, 0.0) + amount
+            _add(total, _window_work(project, node, node.input, batches))
+    return total
+
+
+def _add(total: dict[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0.0) + amount
     return total
 
 
@@ -211,5 +252,5 @@ def _job_line(job: JobPrediction) -> str:
     parts = [f"{job['job']}: {job['cpu']:.2g} cores"]
     if job["memory"] is not None and job["state"] is not None:
         parts += [format_size(job["memory"]), f"state {format_size(job['state'])}"]
-    parts += [f"{count} {'query' if count == 1 else 'queries'}"]
+    parts += [f"{count} {'query' if count == 1 else 'queries'}" if count else "makes a stream for others"]
     return ", ".join(parts)

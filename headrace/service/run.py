@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from headrace.catalog.model import Project
-from headrace.plan.channels import ChannelJob
+from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
@@ -156,6 +156,11 @@ class Runner:
         for note in wanted.notes:
             self._note(note)
         return wanted.placed
+
+    @property
+    def channels(self) -> ChannelPlan:
+        """The jobs and channels of what is prepared."""
+        return self._spread.plan
 
     def run(self, executor: Executor, ways: Ways | None = None) -> Outcome:
         """Start, watch, stop. The executor is closed whatever happens. Without `ways` nothing is moved."""

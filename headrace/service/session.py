@@ -188,7 +188,7 @@ def _run(
     runner = Runner(project, store, now, time.sleep, options, hooks)
     placed = runner.prepare()
     # The capacities are those of the sites, and say nothing of another Spark.
-    warnings = () if options.master else tuple(over_lines(project, placed))
+    warnings = () if options.master else tuple(over_lines(project, placed, runner.channels))
     for text in warnings:
         watcher.note(f"warning: {text}")
     executor = spark_executor(project, placed, environ, watcher.rows, runner.plan_of)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from headrace.catalog.model import Project, Query
 from headrace.plan.channels import ChannelPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob, TreeMember
-from headrace.service import binding, cutting, weaving
-from headrace.service.spread_records import NOTHING, Cutter
+from headrace.service import admitting, binding, weaving
+from headrace.service.spread_records import NOTHING, Spreader
 from headrace.state.records import Deployment, Edits
 
 
@@ -23,7 +23,7 @@ class Planner:
     best_tree: Callable[[Project, TreeMember, str | None, Sequence[TreeJob]], TreeJob | None] = (
         weaving.best_tree
     )
-    spread: Cutter = cutting.spread
+    spread: Spreader = admitting.spread_to_fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +62,7 @@ class Wanted:
     notes: tuple[str, ...] = ()
     channels: ChannelPlan = NOTHING
     """The jobs and channels of the queries that are spread over sites, also of those that do not run now."""
+    admitted: tuple[str, ...] = ()
+    """Which queries are where admission has placed them, and why. They are among the notes too."""
+    no_room: str = ""
+    """Why there is no such place for queries that do not fit."""

@@ -8,7 +8,8 @@ from headrace.catalog.model import Project
 from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.logical import streams_of
 from headrace.plan.placed import PlacedPlan, TreeJob
-from headrace.service.cutting import spread, staying
+from headrace.service.admitting import spread_from_nothing
+from headrace.service.cutting import staying
 from headrace.service.placing_part import SPLIT
 from headrace.units import counted
 
@@ -30,13 +31,17 @@ class SpreadData(TypedDict):
     """Makers before their readers."""
     whole: dict[str, str]
     """Queries that read from other sites, and are not spread; why."""
+    admitted: list[str]
+    """Which are where admission has placed them, and not where that is cheapest; why."""
 
 
 def spread_data(project: Project, everything: PlacedPlan) -> SpreadData:
-    plan = spread(project, everything)
+    found = spread_from_nothing(project, everything)
+    plan = found.plan
     return SpreadData(
         jobs=[*(_job(plan, job) for job in plan.jobs), *map(_tree, plan.trees)],
         whole=_whole(project, everything),
+        admitted=list(found.notes),
     )
 
 
@@ -82,7 +87,8 @@ def spread_lines(data: SpreadData) -> list[str]:
         jobs, places = counted(len(data["jobs"]), "job"), counted(len(sites), "site")
         lines = [f"spread: {jobs} on {places}, {counted(len(makers), 'channel')}"]
     lines += [f"  {_line(job)}" for job in data["jobs"]]
-    return lines + [f"  {query} is not spread: {reason}" for query, reason in data["whole"].items()]
+    lines += [f"  {query} is not spread: {reason}" for query, reason in data["whole"].items()]
+    return lines + [f"  {note}" for note in data["admitted"]]
 
 
 def _line(job: SpreadJobData) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from headrace.catalog.model import Project
-from headrace.plan.channels import ChannelPlan, joined, moved
+from headrace.plan.channels import ChannelPlan, joined, moved, pruned
 from headrace.plan.data import from_data, to_data
 from headrace.plan.federated import FederatedMember
 from headrace.plan.logical import streams_of
@@ -26,9 +26,6 @@ from headrace.state.records import Deployment
 
 NOTHING = ChannelPlan((), ())
 _NO_QUERIES = PlacedPlan(())
-
-Cutter = Callable[[Project, PlacedPlan, Collection[str]], ChannelPlan]
-"""(project, queries, ids that are taken): what of these queries is cut, into which jobs and channels."""
 
 
 def channels_of(deployment: Deployment) -> ChannelPlan:
@@ -57,6 +54,33 @@ class Spread:
         return any(one.id == tree for one in self.plan.trees)
 
 
+def running(placed: PlacedPlan, channels: ChannelPlan) -> ChannelPlan:
+    """What of these channels belongs to the queries of a plan, each end where its query is."""
+    sites = {job.id: job.site for job in placed.jobs} | {tree.id: tree.site for tree in placed.trees}
+    own = pruned(channels, sites)
+    return replace(
+        own,
+        jobs=tuple(replace(job, site=sites[job.id]) if job.id in sites else job for job in own.jobs),
+        trees=tuple(replace(tree, site=sites[tree.id]) for tree in own.trees),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What is cut of queries that get a place."""
+
+    plan: ChannelPlan
+    notes: tuple[str, ...] = ()
+    """Which of them are placed by admission, and why."""
+    no_room: str = ""
+    """Why nothing better was found for what does not fit."""
+
+
+Spreader = Callable[[Project, Spread, PlacedPlan, Collection[str]], Fitted]
+"""(project, what stands, queries that get a place, ids that are taken): what of these queries is cut, into
+which jobs and channels."""
+
+
 def refed(plan: ChannelPlan, placed: PlacedPlan) -> ChannelPlan:
     """With the trees as they are now: members come and go."""
     now = {tree.id: tree for tree in placed.trees}
@@ -64,13 +88,12 @@ def refed(plan: ChannelPlan, placed: PlacedPlan) -> ChannelPlan:
     return replace(plan, trees=tuple(trees))
 
 
-def with_new(
-    project: Project, kept: ChannelPlan, new: PlacedPlan, taken: Collection[str], cutter: Cutter
-) -> ChannelPlan:
-    """The same with queries that have just got their places."""
+def with_new(project: Project, kept: ChannelPlan, new: PlacedPlan, make: Callable[[], Fitted]) -> Fitted:
+    """The same with queries that have just got their places; `make` cuts them."""
     if not project.planner.spread or not (new.jobs or new.trees):
-        return kept
-    return joined(kept, cutter(project, new, taken))
+        return Fitted(kept)
+    found = make()
+    return replace(found, plan=joined(kept, found.plan))
 
 
 def ids_of(plan: ChannelPlan) -> set[str]:

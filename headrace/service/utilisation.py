@@ -1,8 +1,12 @@
 """How much of every site and link a plan uses, against what there is of it.
 
-Cores and memory are those of predict.py. Bytes are what `run` moves: a job is whole at its site and reads its
-streams, the columns it wants, from the sites they come from, by the cheapest way. Every hop is out of one
-site and into the next, so a site on the way carries the bytes too; where no links lead, only both ends do.
+Cores and memory are those of predict.py. Bytes are what `run` moves: a job reads its streams, the columns it
+wants, from the sites they come from, by the cheapest way. Every hop is out of one site and into the next, so
+a site on the way carries the bytes too; where no links lead, only both ends do.
+
+What is spread over sites is counted as it is cut: each derived stream travels from where it is made to each
+job that reads it, with the columns it has. A job that only passes a stream on reads it like any other, so
+that behind it the stream travels once for all who read its copy.
 
 A capacity counts if the project file has it, or if it is the default of a site that was calibrated. Links are
 not measured by a calibration, so theirs counts only if it is written.
@@ -16,24 +20,29 @@ from itertools import pairwise
 from typing import Literal, TypedDict
 
 from headrace.catalog.model import Project
+from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import LogicalPlan
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import costs_of
+from headrace.service.channel_rates import bytes_per_second
 from headrace.service.network_picture import Table, amount
 from headrace.service.placing import Bringer
 from headrace.service.placing_problem import UNLINKED, network_of
-from headrace.service.planning import plan_project
-from headrace.service.predict import JobPrediction, Prediction, needed_cpu, predicted
+from headrace.service.predict import JobPrediction, needed_cpu, predicted
+from headrace.service.spread_records import NOTHING, running
 from headrace.units import format_size
 
 Resource = Literal["cpu", "memory", "in", "out", "link"]
+Key = tuple[Resource, str]
+"""What is used, and of whom."""
 Amounts = Mapping[str, float]
 """By job."""
 ENGINE = "Spark itself"
 TOLERANCE = 1e-9
 """Sums of floats may be off by this part."""
-_TITLE = "utilisation, with every query whole at its site"
+_WHOLE = "utilisation, with every query whole at its site"
+_SPREAD = "utilisation, with jobs as they are spread over sites"
 _DEFAULT = "* only a default: not in headrace.yaml and not calibrated, so `add` refuses nothing because of it"
 
 
@@ -52,7 +61,7 @@ class Use:
     """The largest first."""
 
     @property
-    def key(self) -> tuple[Resource, str]:
+    def key(self) -> Key:
         return self.resource, self.place
 
     @property
@@ -106,28 +115,16 @@ class Utilisation(TypedDict):
     """Those that run something or are passed by bytes."""
     links: list[LinkUse]
     """Those that are used, in each direction; the fullest first."""
+    spread: bool
+    """Whether queries are counted as they are cut, not whole at their sites."""
 
 
-class Foreseen(TypedDict):
-    predicted: Prediction
-    utilisation: Utilisation
-
-
-def foreseen(project: Project, only: Sequence[str] = ()) -> Foreseen:
-    """Of what `run` would run from nothing."""
-    placed = plan_project(project, only)
-    prediction = predicted(project, placed)
-    return Foreseen(predicted=prediction, utilisation=utilisation(_uses(project, placed, prediction)))
-
-
-def uses_of(project: Project, placed: PlacedPlan) -> list[Use]:
-    """Of every site that runs something or is passed by bytes, and of every link that is used. Raises
-    UserError for a calibration file that cannot be read."""
-    return _uses(project, placed, predicted(project, placed))
-
-
-def _uses(project: Project, placed: PlacedPlan, prediction: Prediction) -> list[Use]:
-    hops = list(_hops(project, placed))
+def uses_of(project: Project, placed: PlacedPlan, channels: ChannelPlan = NOTHING) -> list[Use]:
+    """Of every site that runs something or is passed by bytes, and of every link that is used; what
+    `channels` has of the queries as it is cut there. Raises UserError for a calibration file that cannot be
+    read."""
+    prediction = predicted(project, placed, channels)
+    hops = list(_hops(project, placed, running(placed, channels)))
     busy = [site["site"] for site in prediction["sites"]]
     passed = {site for hop in hops for site in (hop.source, hop.target)}
     sites = [*busy, *(name for name in project.sites if name in passed and name not in busy)]
@@ -136,6 +133,9 @@ def _uses(project: Project, placed: PlacedPlan, prediction: Prediction) -> list[
 
 
 # -- what travels ---------------------------------------------------------------------------------------
+
+
+_Unit = TreeJob | Job | FederatedJob | ChannelJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +147,32 @@ class _Hop:
     linked: bool
 
 
-def _hops(project: Project, placed: PlacedPlan) -> Iterator[_Hop]:
-    units: list[TreeJob | Job | FederatedJob] = [*placed.trees, *placed.jobs, *placed.federated]
+def _hops(project: Project, placed: PlacedPlan, cut: ChannelPlan) -> Iterator[_Hop]:
+    """`cut` is in the place of the queries and trees that it has."""
+    trees = [tree for tree in placed.trees if tree.id not in cut.ends]
+    jobs = [job for job in placed.jobs if job.id not in cut.ends]
+    units: list[_Unit] = [*trees, *jobs, *placed.federated, *cut.jobs, *cut.trees]
     bring = Bringer(project, network_of(project, {unit.site for unit in units}))
+    derived = {stream.id for stream in cut.streams}
     for unit in units:
-        for brought in bring.all(_plans(unit), unit.site):
+        for brought in bring.all(_plans(unit), unit.site, besides=derived):
             ends = (project.streams[brought.stream].site, unit.site)
-            for source, target in pairwise(brought.path or ends):
-                yield _Hop(unit.id, source, target, brought.rate, brought.path is not None)
+            yield from _way(unit.id, brought.path, ends, brought.rate)
+    for stream in cut.streams:
+        rate = bytes_per_second(project, stream.plan)
+        for reader in cut.readers(stream.id):
+            ends = (stream.site, reader.site)
+            yield from _way(reader.id, bring.path(*ends), ends, rate)
 
 
-def _plans(unit: TreeJob | Job | FederatedJob) -> list[LogicalPlan]:
-    return [unit.plan] if isinstance(unit, Job) else [member.plan for member in unit.members]
+def _way(job: str, path: tuple[str, ...] | None, ends: tuple[str, str], rate: float) -> Iterator[_Hop]:
+    for source, target in pairwise(path or ends):
+        if source != target:
+            yield _Hop(job, source, target, rate, path is not None)
+
+
+def _plans(unit: _Unit) -> list[LogicalPlan]:
+    return [unit.plan] if isinstance(unit, Job | ChannelJob) else [member.plan for member in unit.members]
 
 
 def _by_job(pairs: Iterable[tuple[str, float]]) -> Amounts:
@@ -172,8 +186,7 @@ def _by_job(pairs: Iterable[tuple[str, float]]) -> Amounts:
 
 
 def _of_site(project: Project, name: str, jobs: Sequence[JobPrediction], hops: Sequence[_Hop]) -> list[Use]:
-    site = project.sites[name]
-    costs, calibration = costs_of(project, name)
+    costs, _ = costs_of(project, name)
     own = [job for job in jobs if job["site"] == name]
     memory = [(job["job"], float(job["memory"] or 0)) for job in own]
     memory += [(ENGINE, costs.engine_memory)] if own else []
@@ -183,11 +196,29 @@ def _of_site(project: Project, name: str, jobs: Sequence[JobPrediction], hops: S
         "in": ((hop.job, hop.rate) for hop in hops if hop.target == name),
         "out": ((hop.job, hop.rate) for hop in hops if hop.source == name),
     }
-    found = []
-    for resource, pairs in used.items():
-        key = resource if resource in ("cpu", "memory") else "bandwidth"
-        counts = calibration is not None or key in site.model_fields_set
-        found.append(Use(resource, name, float(getattr(site, key)), counts, _by_job(pairs)))
+    return [Use(kind, name, *_limit(project, name, kind), _by_job(pairs)) for kind, pairs in used.items()]
+
+
+def _limit(project: Project, name: str, resource: Resource) -> tuple[float, bool]:
+    """What a site has of something, and whether that counts."""
+    site = project.sites[name]
+    key = resource if resource in ("cpu", "memory") else "bandwidth"
+    counts = key in site.model_fields_set or costs_of(project, name)[1] is not None
+    return float(getattr(site, key)), counts
+
+
+def capacities(project: Project) -> dict[Key, float]:
+    """All that counts, of every site and of every link in each direction, used or not."""
+    found: dict[Key, float] = {}
+    kinds: tuple[Resource, ...] = ("cpu", "memory", "in", "out")
+    for name in project.sites:
+        for kind in kinds:
+            limit, counts = _limit(project, name, kind)
+            found |= {(kind, name): limit} if counts else {}
+    for link in project.links:
+        if "bandwidth" in link.model_fields_set:
+            for a, b in (link.between, link.between[::-1]):
+                found["link", f"{a} > {b}"] = float(link.bandwidth)
     return found
 
 
@@ -202,10 +233,25 @@ def _of_links(project: Project, hops: Sequence[_Hop]) -> list[Use]:
     return found
 
 
+_NEEDS = {
+    "cpu": "{place} would need {used} and has {limit}",
+    "memory": "{place} would need {used} of memory and has {limit}",
+    "in": "{place} would take in {used} and has bandwidth for {limit}",
+    "out": "{place} would send out {used} and has bandwidth for {limit}",
+    "link": "the link {place} would carry {used} and has bandwidth for {limit}",
+}
+
+
+def need_of(use: Use) -> str:
+    """What would be needed, and what there is."""
+    words = {"used": use.words(use.used), "limit": use.words(use.limit)}
+    return _NEEDS[use.resource].format(place=use.place, **words)
+
+
 # -- to show --------------------------------------------------------------------------------------------
 
 
-def utilisation(uses: Sequence[Use]) -> Utilisation:
+def utilisation(uses: Sequence[Use], *, is_spread: bool = False) -> Utilisation:
     by_key = {use.key: _data(use) for use in uses}
     sites = dict.fromkeys(use.place for use in uses if use.resource != "link")
     links = (_link(use) for use in uses if use.resource == "link")
@@ -221,6 +267,7 @@ def utilisation(uses: Sequence[Use]) -> Utilisation:
             for site in sites
         ],
         links=sorted(links, key=lambda link: -link["share"]),
+        spread=is_spread,
     )
 
 
@@ -237,7 +284,7 @@ def _link(use: Use) -> LinkUse:
 
 def head_line(data: Utilisation) -> str:
     over = sum(use["over"] for use in _all(data))
-    return f"{_TITLE}: {over or 'nothing'} over 100%"
+    return f"{_SPREAD if data['spread'] else _WHOLE}: {over or 'nothing'} over 100%"
 
 
 def tables(data: Utilisation, *, brief: bool = False) -> list[Table]:

@@ -11,8 +11,9 @@ import pytest
 
 from headrace.catalog.model import Project
 from headrace.plan.placed import PlacedPlan
+from headrace.service.foreseeing import foreseen
 from headrace.service.planning import plan_query
-from headrace.service.utilisation import Use, foreseen, head_line, notes, tables, uses_of
+from headrace.service.utilisation import Use, head_line, notes, tables, uses_of
 from tests.unit.service.capacity_sample import ALL, EDGE_CORE, FIVE, MINUTE, TWO, priced, write
 
 
