@@ -88,6 +88,14 @@ def format_size(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
+def parse_percent(text: str) -> float:
+    """20.0 of a text like `20%` or `2.5 %`. Raises ValueError."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if found is None:
+        raise ValueError(f'"{text}" is not a percentage like "20%"')
+    return float(found.group(1))
+
+
 def parse_instant(text: str) -> int:
     """Microseconds since the epoch of an ISO text; a text without a zone is UTC. Raises ValueError."""
     try:

@@ -153,6 +153,28 @@ def check_links(project: Project) -> Iterator[Problem]:
         seen.add(ends)
 
 
+LEAST_EVERY = 5_000_000
+
+
+def check_rebalance(project: Project) -> Iterator[Problem]:
+    """Rules of rebalancing name queries and sites that exist, and ranges that have something in them."""
+    rules, place = project.planner.rebalance, ("planner", "rebalance")
+    for number, name in enumerate(rules.sites or ()):
+        if name not in project.sites:
+            yield _no_site(name, project, (*place, "sites", number))
+    for number, name in enumerate(rules.jobs or ()):
+        if name not in project.queries:
+            hint = did_you_mean(name, project.queries, "queries")
+            yield Problem((*place, "jobs", number), f'query "{name}" does not exist', hint)
+    if rules.every < LEAST_EVERY:
+        yield Problem(
+            (*place, "every"), f"{shown((*place, 'every'))} is too often", "Give 5 seconds or more."
+        )
+    if rules.state.most is not None and rules.state.most < rules.state.least:
+        message = f"no job has {rules.state.least} bytes of state or more, and {rules.state.most} or less"
+        yield Problem((*place, "state", "most"), message, "Make most larger than least.")
+
+
 def _no_site(name: str, project: Project, place: Trail) -> Problem:
     return Problem(place, f'site "{name}" does not exist', did_you_mean(name, project.sites, "sites"))
 
@@ -164,5 +186,6 @@ CHECKS: tuple[Callable[[Project], Iterator[Problem]], ...] = (
     check_sources,
     check_sites,
     check_links,
+    check_rebalance,
     check_paths,
 )

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from headrace.errors import Span
 from headrace.ids import NAME
 from headrace.plan.types import Column, DataType, Schema
-from headrace.units import format_duration, parse_duration, parse_instant, parse_size
+from headrace.units import format_duration, parse_duration, parse_instant, parse_percent, parse_size
 
 
 def _duration(value: object) -> object:
@@ -26,12 +26,17 @@ def _size(value: object) -> object:
     return parse_size(value) if isinstance(value, str) else value
 
 
+def _percent(value: object) -> object:
+    return parse_percent(value) if isinstance(value, str) else value
+
+
 def _instant(value: object) -> object:
     return parse_instant(value) if isinstance(value, str) else value
 
 
 Duration = Annotated[int, BeforeValidator(_duration), PlainSerializer(format_duration, when_used="json")]
 Size = Annotated[int, BeforeValidator(_size)]
+Percent = Annotated[float, BeforeValidator(_percent)]
 Instant = Annotated[int, BeforeValidator(_instant)]
 Name = Annotated[str, Field(pattern="^" + NAME.pattern.replace(r"\Z", "$"))]
 
@@ -231,6 +236,37 @@ Placement = Literal[
 """Who can place joins on sites: the names in planners/placement, held equal by a test too."""
 
 
+class StateRange(_Model):
+    """How much state a job may have; `most` None: any amount."""
+
+    least: Size = Field(default=0, ge=0)
+    most: Size | None = Field(default=None, ge=0)
+
+
+class Rebalance(_Model):
+    """By which rules jobs are moved from full sites to others: Table 5 of the paper, and below what is ours.
+    What they mean is said where they are used, in planners/distribution/rules.py. Percentages are of 100."""
+
+    policy: Literal["ours", "balance", "degradation"] = "ours"
+    model: Literal["cpu", "memory", "network", "combined"] = "cpu"
+    every: Duration = 30_000_000
+    """Between two decisions of a service."""
+    percent_difference: Percent = Field(default=10.0, ge=0, le=100)
+    jobs: tuple[Name, ...] | None = None
+    """Queries whose jobs may be moved; None: all."""
+    sites: tuple[Name, ...] | None = None
+    state: StateRange = StateRange()
+    degraded: Percent = Field(default=10.0, ge=0)
+    least_gain: Percent = Field(default=5.0, ge=0, le=100)
+    """Costs are measured, and vary: with much less, jobs would follow the noise."""
+    full: Percent = Field(default=80.0, gt=0, le=100)
+    horizon: Duration = Field(default=600_000_000, gt=0)
+    margin: float = Field(default=2.0, ge=1)
+    rest: Duration = Field(default=60_000_000, ge=0)
+    patience: Duration | None = Field(default=None, ge=0)
+    """None: until the next decision."""
+
+
 class PlannerChoices(_Model):
     rewrite: bool = True
     """Apply the rewrite rules (off: run the query as bound)."""
@@ -255,6 +291,8 @@ class PlannerChoices(_Model):
     spread: bool = False
     """Run joins of streams where `plan` places them, and cut streams of other sites where they come from
     (off: every query whole at its site)."""
+    rebalance: Rebalance = Rebalance()
+    """The rules of `serve --rebalance` and of `rebalance`; commands may be given others."""
 
 
 class Project(_Model):

@@ -6,7 +6,7 @@ site (`local`, or the first one declared), the columns of the rate source, the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,8 @@ from headrace.catalog.model import Link, PlannerChoices, Project, Query, Site, S
 from headrace.catalog.problems import Problem, shown
 from headrace.catalog.sqltext import Located, read_sql
 from headrace.catalog.translate import (
+    DURATION_KEYS,
+    PERCENT_KEYS,
     Model,
     bad_name,
     keys_of,
@@ -34,7 +36,6 @@ TOP_KEYS = ("name", "streams", "tables", "sites", "links", "queries", "planner")
 RATE_COLUMNS: dict[str, DataType] = {"timestamp": DataType.TIMESTAMP, "value": DataType.BIGINT}
 RATE_TIME = "timestamp"
 QUERY_KEYS = ("sql", "file", "site", "sink", "engine", "engines")
-DURATION_KEYS = frozenset({"watermark", "disorder", "interval", "latency", "trigger"})
 _FRACTIONS = (DataType.FLOAT, DataType.DOUBLE)
 
 
@@ -57,7 +58,7 @@ class Reader:
         else:
             self._only(body, TOP_KEYS, ())
         sites = self._sites(body.get("sites"))
-        planner = self._valid(PlannerChoices, self._mapping(body.get("planner"), ("planner",)), ("planner",))
+        planner = self._planner(body.get("planner"))
         self._distributes = planner is not None and planner.distribution != "off"
         return Project(
             name=self._project_name(body),
@@ -69,6 +70,13 @@ class Reader:
             queries=self._named(body.get("queries"), "queries", self._query),
             planner=planner or PlannerChoices(),
         )
+
+    def _planner(self, body: Data) -> PlannerChoices | None:
+        given = self._mapping(body, ("planner",))
+        rules = given.get("rebalance")
+        if isinstance(rules, dict):
+            self.problems += bare_numbers(rules, ("planner", "rebalance"))
+        return self._valid(PlannerChoices, given, ("planner",))
 
     def _project_name(self, body: dict[str, Data]) -> str:
         name = body.get("name")
@@ -114,7 +122,7 @@ class Reader:
         given = self._only(body, keys_of(Stream), trail)
         source = given.get("source")
         if isinstance(source, dict):
-            self._units(source, (*trail, "source"))
+            self.problems += bare_numbers(source, (*trail, "source"))
             if source.get("kind") == "rate":
                 columns: dict[str, Data] = {n: t.value for n, t in RATE_COLUMNS.items()}
                 given = {"columns": columns, "time": RATE_TIME, **given}
@@ -182,7 +190,7 @@ class Reader:
         return said
 
     def _valid(self, kind: type[Model], body: dict[str, Data], trail: Trail) -> Model | None:
-        self._units(body, trail)
+        self.problems += bare_numbers(body, trail)
         found, problems = validate(kind, body, trail)
         self.problems += problems
         return found
@@ -201,18 +209,22 @@ class Reader:
         self.problems += problems
         return {**given, "columns": columns}
 
-    def _units(self, body: dict[str, Data], trail: Trail) -> None:
-        """A bare number is no duration and no instant: microseconds would be meant by nobody."""
-        for key, value in body.items():
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or value == 0:
-                continue
-            place = (*trail, key)
-            if key in DURATION_KEYS:
-                hint = f"Write: {key}: {value} seconds"
-                self.problems.append(Problem(place, f"{shown(place)}: {value} of which unit?", hint))
-            elif key == "start":
-                hint = 'Write it like "2024-05-01 12:00:00" (UTC).'
-                self.problems.append(Problem(place, f"{shown(place)}: {value} is not an instant", hint))
+
+def bare_numbers(body: dict[str, Data], trail: Trail) -> Iterator[Problem]:
+    """A bare number is no duration and no instant: microseconds would be meant by nobody. Nor is it a
+    percentage: 0.8 may be meant as 80%."""
+    for key, value in body.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value == 0:
+            continue
+        place = (*trail, key)
+        if key in DURATION_KEYS:
+            yield Problem(place, f"{shown(place)}: {value} of which unit?", f"Write: {key}: {value} seconds")
+        elif key in PERCENT_KEYS:
+            hint = f"Write a percentage, as in {key}: 20%"
+            yield Problem(place, f"{shown(place)}: {value} of what?", hint)
+        elif key == "start":
+            hint = 'Write it like "2024-05-01 12:00:00" (UTC).'
+            yield Problem(place, f"{shown(place)}: {value} is not an instant", hint)
 
 
 def _whole_as_fractions(table: Table) -> Table:

@@ -49,10 +49,25 @@ _WANTED = {
     "model_type": "a mapping (key: value)",
     "tuple_type": "a list",
 }
+DURATION_KEYS = frozenset(
+    {
+        "watermark",
+        "disorder",
+        "interval",
+        "latency",
+        "trigger",
+        "every",
+        "horizon",
+        "rest",
+        "patience",
+    }
+)
+PERCENT_KEYS = frozenset({"percent_difference", "degraded", "least_gain", "full"})
 _DURATION = "Write a number and a unit, as in 10 seconds; units go from microseconds to weeks."
 _HINTS = {
-    **dict.fromkeys(("watermark", "disorder", "interval", "latency", "trigger"), _DURATION),
-    **dict.fromkeys(("memory", "bandwidth"), "Write a number and a unit, as in 512m or 4g."),
+    **dict.fromkeys(DURATION_KEYS, _DURATION),
+    **dict.fromkeys(("memory", "bandwidth", "least", "most"), "Write a number and a unit, as in 512m or 4g."),
+    **dict.fromkeys(PERCENT_KEYS, "Write a number and a percent sign, as in 20%."),
     "start": 'Write it like "2024-05-01 12:00:00" (UTC).',
 }
 """How values of these keys are written."""

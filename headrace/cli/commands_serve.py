@@ -17,9 +17,13 @@ from headrace.service.project import open_project
 if TYPE_CHECKING:
     from headrace.service.serving import Event
 
-Policy = Annotated[str, typer.Option(metavar="POLICY", help="ours, balance or degradation.")]
+Policy = Annotated[str | None, typer.Option(metavar="POLICY", help="ours, balance or degradation.")]
 Model = Annotated[
-    str, typer.Option(metavar="MODEL", help="How full a site is: cpu, memory, network, combined.")
+    str | None, typer.Option(metavar="MODEL", help="How full a site is: cpu, memory, network, combined.")
+]
+Rule = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="A key of planner.rebalance, for this time; may be repeated."),
 ]
 
 
@@ -29,20 +33,23 @@ def serve(
         str, typer.Option(metavar="MODE", help="off; dry: tell what would be moved; auto: move it.")
     ] = "off",
     every: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How often it is decided what to move.")
-    ] = 30.0,
-    policy: Policy = "ours",
-    model: Model = "cpu",
+        float | None, typer.Option(metavar="SECONDS", help="How often it is decided what to move.")
+    ] = None,
+    policy: Policy = None,
+    model: Model = None,
+    rule: Rule = None,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Run on this Spark instead of the sites' endpoints.")
     ] = None,
     json: AsJson = False,
 ) -> int:
     """Run the queries until stopped, whatever fails; take add, drop and move; tell events as lines."""
+    from headrace.service.rebalancing_how import with_rules
     from headrace.service.serving import serve_of, serve_project
 
-    how = serve_of(rebalance, every, policy, model, master)
-    outcome = serve_project(open_project(project), how, os.environ, _as_json if json else _as_line)
+    found = open_project(project)
+    how = serve_of(rebalance, every, policy, model, master, with_rules(found, rule or ()))
+    outcome = serve_project(found, how, os.environ, _as_json if json else _as_line)
     for query, reason in outcome.failures if not json else ():
         err().print(
             f"{query} failed: {reason.splitlines()[0] if reason else 'no reason given'}", soft_wrap=True
@@ -84,8 +91,9 @@ def rebalance(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be moved, and why.")
     ] = False,
-    policy: Policy = "ours",
-    model: Model = "cpu",
+    policy: Policy = None,
+    model: Model = None,
+    rule: Rule = None,
     timeout: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for each move.")
     ] = 300.0,
@@ -94,10 +102,11 @@ def rebalance(
     """Move jobs from full sites to others, as far as it is worth it; the run that is on does it."""
     from headrace.service.rebalance import advise
     from headrace.service.rebalance import rebalance as carry_out
-    from headrace.service.rebalancing import how_of
+    from headrace.service.rebalancing_how import how_of, with_rules
 
-    how = how_of(policy, model)
-    data = advise(open_project(project), how).data if dry_run else carry_out(project, how, timeout)
+    found = open_project(project)
+    how = how_of(policy, model, asked=with_rules(found, rule or ()))
+    data = advise(found, how).data if dry_run else carry_out(project, how, timeout)
     if json:
         print_json(data)
     else:

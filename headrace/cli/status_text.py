@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.text import Text
 
 from headrace.cli.render import err, out, table
@@ -59,7 +61,46 @@ def print_status(data: StatusData) -> None:
         console.print()
         rows = [_move(one) for one in data["moves"]]
         console.print(table(("move", "job", "from", "to", "state", "pause", "asked"), rows, _RIGHT))
+    console.print()
+    _print_rebalancing(data)
     _print_troubles(data)
+
+
+def _print_rebalancing(data: StatusData) -> None:
+    told = data["rebalancing"]
+    mode = "not by what runs" if told["mode"] is None else told["mode"]
+    out().print(f"rebalancing: {mode}; {rules_text(told['rules'])}", soft_wrap=True)
+    if told["why"]:
+        out().print(f"last decision: {told['why']}", soft_wrap=True)
+    _print_stays(told["stays"])
+
+
+def _print_stays(stays: dict[str, str]) -> None:
+    """Why jobs may not be moved, those of the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for job, why in stays.items():
+        by_reason.setdefault(why, []).append(job)
+    for why, jobs in by_reason.items():
+        out().print(f"{_names(jobs)} may not be moved: {why}", soft_wrap=True)
+
+
+def rules_text(rules: dict[str, Any]) -> str:
+    """Those that count for the policy, in a line."""
+    state, policy = rules["state"], rules["policy"]
+    parts = [f"policy {policy} by {rules['model']}", f"percent_difference {rules['percent_difference']:g}%"]
+    if policy == "ours":
+        parts.append(f"full {rules['full']:g}%, horizon {rules['horizon']}, margin {rules['margin']:g}")
+    elif policy == "balance":
+        parts.append(f"least_gain {rules['least_gain']:g}%")
+    else:
+        parts.append(f"degraded {rules['degraded']:g}%")
+    parts += [
+        f"{key} {', '.join(rules[key]) or 'none'}" for key in ("jobs", "sites") if rules[key] is not None
+    ]
+    if state["least"] or state["most"] is not None:
+        most = "any" if state["most"] is None else _size(state["most"])
+        parts.append(f"state {_size(state['least'])} to {most}")
+    return ", ".join([*parts, f"rest {rules['rest']}"])
 
 
 def _head(data: StatusData) -> str:
@@ -173,7 +214,9 @@ def print_rebalance(data: RebalanceData) -> None:
         console.print(f"{'then' if data['moves'] else 'nothing moves'}: {data['why']}", soft_wrap=True)
     pauses = "measured" if data["pause_measured"] else "assumed: nothing was moved yet"
     running = "" if data["running"] else "; nothing runs"
-    console.print(f"policy {data['policy']}; figures {_age(data['age'])} old{running}; pauses {pauses}")
+    _print_stays(data["stays"])
+    console.print(f"rules: {rules_text(data['rules'])}", soft_wrap=True)
+    console.print(f"figures {_age(data['age'])} old{running}; pauses {pauses}")
 
 
 def _names(names: list[str]) -> str:

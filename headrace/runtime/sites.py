@@ -17,6 +17,8 @@ from headrace.runtime.executor import ENDED, Executor, JobContext, Progress
 if TYPE_CHECKING:
     from headrace.runtime.channels.ports import Ports
 
+REHEARSAL = ".rehearsal-"
+"""How the folder begins in which a job is rehearsed: beside its own, and gone when that has ended."""
 _NO_MEMBERS: Mapping[str, JobContext] = {}
 
 

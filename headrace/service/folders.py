@@ -14,6 +14,7 @@ from pathlib import Path
 from headrace.errors import UserError
 from headrace.runtime.executor import JobContext
 from headrace.runtime.results import published
+from headrace.runtime.sites import REHEARSAL
 
 MARKER = ".headrace"
 _TEXT = "Made by Headrace. `headrace run --fresh` removes this folder and all that is in it.\n"
@@ -115,6 +116,13 @@ def remove_state(folder: Path) -> None:
     if folder.exists():
         folder.rename(grave)
         shutil.rmtree(grave)
+
+
+def remove_rehearsals(jobs: Path) -> None:
+    """What a process that was killed has left of jobs that it had rehearsed at other sites. For whoever holds
+    the lock of the project, once nothing of that process runs any more."""
+    for folder in jobs.glob(f"{REHEARSAL}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _grave(context: JobContext) -> Path:

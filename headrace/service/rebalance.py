@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from headrace.catalog.model import Project
 from headrace.errors import UserError
@@ -26,6 +26,7 @@ from headrace.service.rebalancing import (
     read_remembered,
     remembered_text,
 )
+from headrace.service.rebalancing_told import rules_data
 from headrace.service.status import process_of
 from headrace.state.moves import MoveRecord
 from headrace.state.statistics import Statistics
@@ -51,6 +52,10 @@ class RebalanceData(TypedDict):
     project: str
     policy: str
     model: str
+    rules: dict[str, Any]
+    """As in the project file, with policy and model."""
+    stays: dict[str, str]
+    """Job -> why it may not be moved now."""
     running: bool
     age: float
     """Seconds since the figures were gathered."""
@@ -106,6 +111,8 @@ def _data(
         project=project.name,
         policy=how.policy,
         model=how.model,
+        rules=rules_data(how.asked),
+        stays=dict(decided.stays),
         running=running,
         age=age,
         moves=moves,

@@ -17,27 +17,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from headrace.catalog.model import Project
-from headrace.errors import HeadraceError, UserError
-from headrace.ids import did_you_mean
+from headrace.errors import HeadraceError
 from headrace.planners.distribution.costs import MODELS
 from headrace.planners.distribution.problem import Problem
 from headrace.planners.distribution.regional import label, redistribute_tiers
 from headrace.planners.distribution.rules import Decision, History, Rules
-from headrace.planners.distribution.solve import DEFAULT_MODEL
 from headrace.service.fleet import Fleet
 from headrace.service.gathered import Gathered
 from headrace.service.gathering import Gathering, Note
+from headrace.service.rebalancing_how import MODES, POLICIES, How, Mode, how_of
 from headrace.service.rebalancing_problem import cost_tables, of_one_spark, problem_of, sites_of
 from headrace.service.rebalancing_rules import ended_at, measured_rules, not_yet, priced
+from headrace.service.rebalancing_told import TOLD, stays, told_text
 from headrace.state.moves import MoveRecord, Moves
 
 __all__ = [
     "EVERY",
     "LATEST",
-    "MODEL",
     "MODES",
     "Decided",
     "How",
@@ -57,34 +55,10 @@ __all__ = [
     "sites_of",
 ]
 
-Mode = Literal["off", "dry", "auto"]
-MODES: tuple[Mode, ...] = ("off", "dry", "auto")
-POLICIES: Mapping[str, str] = {"ours": "pays", "balance": "balance", "degradation": "degradation"}
-"""As users call them, and as the planner does."""
-MODEL = DEFAULT_MODEL
 EVERY = 30.0
 LATEST = 100
 """Moves of the journal that are looked at."""
-_LEAST_GAIN = 5.0
-"""Percent. Costs are measured, and vary: with less, jobs would follow the noise."""
 _HISTORY = "history of {}"
-
-
-@dataclass(frozen=True, slots=True)
-class How:
-    """`policy` by the name that users know."""
-
-    policy: str = "ours"
-    model: str = MODEL
-    rules: Rules = field(default_factory=Rules)
-
-
-def how_of(policy: str, model: str, patience: float = 0.0) -> How:
-    """Raises UserError for names that do not exist."""
-    for what, name, known in (("policy", policy, POLICIES), ("cost model", model, MODELS)):
-        if name not in known:
-            raise UserError(f'there is no {what} "{name}"', hint=did_you_mean(name, known, f"{what} names"))
-    return How(policy, model, Rules(patience=patience, least_gain=_LEAST_GAIN))
 
 
 # -- what is remembered ------------------------------------------------------------------------------
@@ -157,6 +131,8 @@ class Decided:
     rules: Rules
     decision: Decision
     history: History
+    stays: Mapping[str, str]
+    """Why a job may not be moved now, by job."""
 
 
 def decide(
@@ -176,7 +152,8 @@ def decide(
     decision = redistribute_tiers(problem, POLICIES[how.policy], MODELS[how.model], rules, history, at)
     moves = tuple(replace(move, source=seen.table[move.operators[0]]) for move in decision.moves)
     decision = replace(decision, moves=moves)
-    return Decided(problem, rules, decision, history)
+    kept = stays(gathered, problem, rules, history, at)
+    return Decided(problem, rules, decision, history, kept)
 
 
 # -- in a run ---------------------------------------------------------------------------------------
@@ -231,7 +208,8 @@ class Rebalancing:
         if not found.decision.moves:
             self._told = ""
         after = remembered.after(found.decision, found.problem, found.history, at, acted=acted)
-        file.keep({name: remembered_text(after)})
+        told = told_text(self._mode, self._how, self._every, at, found.decision.why, found.stays)
+        file.keep({name: remembered_text(after), TOLD: told})
 
     def _ask(self, jobs: Sequence[str], source: str, target: str, why: str) -> None:
         for job in jobs:

@@ -3,12 +3,12 @@ something."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
-from headrace.catalog.model import Project
+from headrace.catalog.model import Project, Site
 from headrace.planners.distribution.rules import Rules
 from headrace.runtime.executor import JobState
 from headrace.runtime.relocate import PRICE, Entry, Step
@@ -45,26 +45,52 @@ def _price(entries: Iterable[Entry]) -> float | None:
 def measured_rules(
     rules: Rules, project: Project, gathered: Gathered, records: Sequence[MoveRecord], at: float
 ) -> Rules:
-    """With the pauses of the latest moves (`priced`), and the sites that can be given something."""
+    """With the pauses of the latest moves (`priced`), the jobs that may be moved, and the sites that can be
+    given something."""
     pauses: dict[str, float] = {}
     for record in reversed(records):
         if record.state == "moved" and record.pause is not None:
             pauses[record.job] = record.pause
     usual = median(pauses.values()) if pauses else rules.pause
-    return replace(
-        rules, pause=usual, pauses=pauses, sites=frozenset(_targets(project, gathered, records, at))
-    )
+    jobs = None if rules.operators is None else frozenset(_chosen(gathered, rules.operators))
+    sites = frozenset(_targets(project, gathered, records, at, rules.sites))
+    return replace(rules, pause=usual, pauses=pauses, operators=jobs, sites=sites)
 
 
-def _targets(project: Project, gathered: Gathered, records: Sequence[MoveRecord], at: float) -> Iterator[str]:
-    """A site for each Spark, that is not known to be down, and to which no move has failed lately."""
+def _chosen(gathered: Gathered, queries: Collection[str]) -> set[str]:
+    """The jobs that answer one of these queries, and those that make streams for such a job."""
+    found = {name for name, one in gathered.jobs.items() if not set(queries).isdisjoint(one.queries)}
+    makers = {one.writes: name for name, one in gathered.jobs.items() if one.writes is not None}
+    new = found
+    while new:
+        new = {makers[read] for name in new for read in gathered.jobs[name].reads if read in makers} - found
+        found = found | new
+    return found
+
+
+def _targets(
+    project: Project,
+    gathered: Gathered,
+    records: Sequence[MoveRecord],
+    at: float,
+    chosen: Collection[str] | None,
+) -> Iterator[str]:
+    """A site for each Spark, that is not known to be down, and to which no move has failed lately. `chosen`:
+    of these, or of the same Spark as one of these."""
     engines: set[str] = set()
+    wanted = None if chosen is None else {_engine(site) for site in sites_of(project) if site.name in chosen}
     for site in sites_of(project):
-        engine = site.endpoint if site.endpoint.startswith(REMOTE) else ""
+        engine = _engine(site)
         avoided = site.name in gathered.down or at < _avoided_until(site.name, records)
+        avoided = avoided or (wanted is not None and engine not in wanted)
         if engine not in engines and not avoided:
             yield site.name
         engines.add(engine)
+
+
+def _engine(site: Site) -> str:
+    """Sites without an address are one Spark."""
+    return site.endpoint if site.endpoint.startswith(REMOTE) else ""
 
 
 def _avoided_until(site: str, records: Sequence[MoveRecord]) -> float:

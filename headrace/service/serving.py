@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from headrace.catalog.model import Project
+from headrace.catalog.model import Project, Rebalance
 from headrace.errors import UserError
 from headrace.runtime.executor import JobState
 from headrace.service.fleet import Fleet
 from headrace.service.gathering import EachRound, Note, gathering
 from headrace.service.moments import Clock, now, timestamp
 from headrace.service.moving import moves_of
-from headrace.service.rebalancing import EVERY, MODEL, MODES, Mode, Rebalancing, how_of
+from headrace.service.rebalancing import EVERY, MODES, Mode, Rebalancing, how_of
+from headrace.service.rebalancing_how import every_of, patience_of
 from headrace.service.rows import Rows
 from headrace.service.run import Options, Outcome, Snapshot, Watched
 from headrace.service.session import Watcher, run_project
@@ -48,22 +49,30 @@ class Serve:
     rebalance: Mode = "off"
     every: float = EVERY
     """Seconds between two decisions."""
-    policy: str = "ours"
-    model: str = MODEL
+    asked: Rebalance = field(default_factory=Rebalance)
+    """By which rules."""
     master: str | None = None
 
 
-def serve_of(rebalance: str, every: float, policy: str, model: str, master: str | None = None) -> Serve:
-    """Raises UserError for what does not go."""
+def serve_of(
+    rebalance: str,
+    every: float | None = None,
+    policy: str | None = None,
+    model: str | None = None,
+    master: str | None = None,
+    asked: Rebalance | None = None,
+) -> Serve:
+    """By the rules `asked`, but for what else is given. Raises UserError for what does not go."""
     mode = next((mode for mode in MODES if mode == rebalance), None)
     if mode is None:
         raise UserError(f'"{rebalance}" is no way to rebalance', hint=f"One of: {', '.join(MODES)}.")
+    how = how_of(policy, model, asked=asked)
+    every = every_of(how.asked) if every is None else every
     if not LEAST_EVERY <= every < float("inf"):
         raise UserError(f"{every:g} s is too often, or never", hint=f"Give {LEAST_EVERY:g} s or more.")
     if master is not None and mode != "off":
         raise UserError("with --master all queries run in one Spark, and nothing can be moved")
-    how_of(policy, model)
-    return Serve(mode, every, policy, model, master)
+    return Serve(mode, every, how.asked, master)
 
 
 def serve_project(project: Project, how: Serve, environ: Mapping[str, str], tell: Tell) -> Outcome:
@@ -78,7 +87,7 @@ def serve_project(project: Project, how: Serve, environ: Mapping[str, str], tell
 def rounds(project: Project, how: Serve, note: Note) -> Iterator[EachRound]:
     """What a service does in each round besides running its jobs. Opens the state file with the first: until
     then the project may turn out to be wrong, and nothing is made."""
-    asked = how_of(how.policy, how.model, patience=how.every)
+    asked = how_of(asked=how.asked, patience=patience_of(how.asked, how.every))
     with gathering(how.master, note) as gathered:
         made: list[Rebalancing] = []
 

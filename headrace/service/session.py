@@ -30,8 +30,9 @@ from headrace.service.admission import over_lines
 from headrace.service.data import OnData, materialise_all
 from headrace.service.distributing import units
 from headrace.service.fleet import Fleet
+from headrace.service.folders import remove_rehearsals
 from headrace.service.gathering import EachRound, Gathering, gathering
-from headrace.service.layout import lock_file, own_folder, state_file
+from headrace.service.layout import jobs_folder, lock_file, own_folder, state_file
 from headrace.service.meter import Meter
 from headrace.service.moments import now
 from headrace.service.moving import (
@@ -145,6 +146,7 @@ def run_project(
         # An engine that a killed run left behind may still write; nothing is made or removed beside it.
         Fence(own_folder(project)).clear()
         clear_remote(project, moves)
+        remove_rehearsals(jobs_folder(project))
         with gathering(options.master, watcher.note) as gathered:
             looks = each_round or (lambda project, fleet: _gather(gathered, options, project, fleet))
             return _run(project, options, environ, store, moves, watcher, looks)

@@ -24,6 +24,7 @@ from headrace.service.moments import Clock, now
 from headrace.service.moving import moves_of, site_of
 from headrace.service.probing import FOLDER, REMOTE
 from headrace.service.rebalancing import LATEST, cost_tables, problem_of, sites_of
+from headrace.service.rebalancing_told import RebalancingData, told_of
 from headrace.service.spread_records import channels_of
 from headrace.state.lock import RunLock
 from headrace.state.moves import MoveRecord
@@ -127,6 +128,7 @@ class StatusData(TypedDict):
     """The open ones and the latest, the newest first."""
     costs: dict[str, dict[str, CostData]]
     """Cost model -> site."""
+    rebalancing: RebalancingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def status_of(project: Project, ask: AskSites | None = None, clock: Clock = now)
         sites=_sites(look, (ask or ask_sites)(project)),
         moves=[_move(record) for record in shown],
         costs={} if gathered is None else costs_of(project, gathered),
+        rebalancing=told_of(project, process["since"]),
     )
 
 

@@ -34,7 +34,7 @@ from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
-from headrace.runtime.sites import Unit
+from headrace.runtime.sites import REHEARSAL, Unit
 from headrace.runtime.spark.causes import cause_of, is_site_gone
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
@@ -177,7 +177,7 @@ class SitesExecutor(SparkExecutor):
         site is seen here: all that a start needs, before the job is stopped elsewhere. Raises EngineError or
         UserError where it does not come about."""
         context = unit.context(site)
-        folder = context.state.with_name(f".rehearsal-{context.state.name}")
+        folder = context.state.with_name(f"{REHEARSAL}{context.state.name}")
         shutil.rmtree(folder, ignore_errors=True)
         try:
             run = _rehearsal(unit, site, folder)

@@ -206,6 +206,62 @@ SHAPE = [
     Bad("link cost below 0", "name: p\nlinks:\n  - between: [a, b]\n    cost: ▶-1\n", "at least 0, not -1"),
     Bad("link cost is text", "name: p\nlinks:\n  - between: [a, b]\n    cost: ▶high\n", "must be a number"),
     Bad(
+        "rule",
+        "name: p\nplanner: {rebalance: {▶polcy: ours}}\n",
+        'key "polcy" in planner.rebalance',
+        '"policy"',
+    ),
+    Bad(
+        "policy",
+        "name: p\nplanner: {rebalance: {policy: ▶pays}}\n",
+        "is not one of ours, balance, degradation",
+    ),
+    Bad(
+        "model",
+        "name: p\nplanner: {rebalance: {model: ▶gpu}}\n",
+        "is not one of cpu, memory, network, combined",
+    ),
+    Bad("rules", "name: p\nplanner: {rebalance: ▶on}\n", "planner.rebalance must be a mapping"),
+    Bad("bare percent", "name: p\nplanner: {rebalance: {full: ▶0.8}}\n", "0.8 of what?", "full: 20%"),
+    Bad(
+        "percent",
+        "name: p\nplanner: {rebalance: {full: ▶a lot}}\n",
+        '"a lot" is not a percentage',
+        "as in 20%",
+    ),
+    Bad(
+        "many percent",
+        "name: p\nplanner: {rebalance: {percent_difference: ▶101%}}\n",
+        "planner.rebalance.percent_difference must be at most 100",
+    ),
+    Bad("bare rest", "name: p\nplanner: {rebalance: {rest: ▶60}}\n", "60 of which unit?", "rest: 60 seconds"),
+    Bad(
+        "often",
+        "name: p\nplanner: {rebalance: {every: ▶1 s}}\n",
+        "planner.rebalance.every is too often",
+        "5 seconds",
+    ),
+    Bad("no such job", "name: p\nplanner: {rebalance: {jobs: [▶q]}}\n", 'query "q" does not exist'),
+    Bad(
+        "no such target", "name: p\nplanner: {rebalance: {sites: [▶x]}}\n", 'site "x" does not exist', "local"
+    ),
+    Bad("one job", "name: p\nplanner: {rebalance: {jobs: ▶q}}\n", "planner.rebalance.jobs must be a list"),
+    Bad("margin", "name: p\nplanner: {rebalance: {margin: ▶0.5}}\n", "margin must be at least 1"),
+    Bad(
+        "state key",
+        "name: p\nplanner: {rebalance: {state: {▶min: 1m}}}\n",
+        'unknown key "min" in planner.rebalance.state',
+        "least, most",
+    ),
+    Bad(
+        "state size", "name: p\nplanner: {rebalance: {state: {least: ▶big}}}\n", '"big" is not a size', "512m"
+    ),
+    Bad(
+        "state range",
+        "name: p\nplanner: {rebalance: {state: {least: 2m, most: ▶1m}}}\n",
+        "no job has 2097152 bytes of state or more, and 1048576 or less",
+    ),
+    Bad(
         "placement planner", "name: p\nplanner: {placement: ▶exat}\n", "is not one of exact, joint", '"exact"'
     ),
 ]

@@ -18,7 +18,7 @@ from headrace.catalog.load import load_project
 from headrace.catalog.sections import QUERY_KEYS, TOP_KEYS
 from headrace.catalog.translate import keys_of
 from headrace.plan.types import COLUMN_TYPES
-from headrace.units import parse_duration, parse_instant, parse_size
+from headrace.units import parse_duration, parse_instant, parse_percent, parse_size
 
 TEXT = (Path(__file__).parents[3] / "docs" / "project-file.md").read_text()
 KINDS: dict[str, type[BaseModel]] = {
@@ -31,6 +31,8 @@ KINDS: dict[str, type[BaseModel]] = {
     "Links": model.Link,
     "Sink": model.Sink,
     "Planner": model.PlannerChoices,
+    "Rebalancing": model.Rebalance,
+    "State": model.StateRange,
 }
 
 
@@ -47,6 +49,8 @@ def same(written: str, field: FieldInfo) -> bool:
     if field.is_required() or written == "required":
         return written == "required"
     default = field.get_default(call_default_factory=True)
+    if isinstance(default, BaseModel):
+        return written == "the defaults"
     if default is None or default == {}:
         return written in ("none", "all", "`results/<query>`")
     text = written.strip("`")
@@ -54,7 +58,7 @@ def same(written: str, field: FieldInfo) -> bool:
         return text == str(default)
     if isinstance(default, bool):
         return text == str(default).lower()
-    for read in (float, parse_duration, parse_size, parse_instant):
+    for read in (float, parse_duration, parse_size, parse_instant, parse_percent):
         try:
             if read(text) == default:
                 return True

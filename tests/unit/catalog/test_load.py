@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from headrace.catalog import model
 from headrace.catalog.columns import TYPES
 from headrace.catalog.load import load_project
 from headrace.catalog.model import FileSource, GeneratorSource, Project, RateSource, SinkKind
-from headrace.catalog.sections import DURATION_KEYS
-from headrace.catalog.translate import SOURCES, keys_of
+from headrace.catalog.translate import DURATION_KEYS, PERCENT_KEYS, SOURCES, keys_of
 from headrace.errors import UserError
 from headrace.plan.types import COLUMN_TYPES, DataType
 from headrace.units import format_duration
@@ -325,6 +326,7 @@ def test_durations_of_the_model_are_known_to_the_loader() -> None:
         model.Stream,
         model.Link,
         model.PlannerChoices,
+        model.Rebalance,
         model.Site,
         *SOURCES.values(),
     ]
@@ -332,9 +334,44 @@ def test_durations_of_the_model_are_known_to_the_loader() -> None:
         name
         for kind in kinds
         for name in keys_of(kind)
-        if any(getattr(extra, "func", None) is format_duration for extra in kind.model_fields[name].metadata)
+        if any(getattr(extra, "func", None) is format_duration for extra in written(kind.model_fields[name]))
     }
     assert durations == DURATION_KEYS
+
+
+def written(field: FieldInfo) -> list[object]:
+    """How the values of a field are written, be it one that may be left empty."""
+    inner = [part for option in get_args(field.annotation) for part in get_args(option)[1:]]
+    return [*field.metadata, *inner]
+
+
+def test_percentages_of_the_model_are_known_to_the_loader() -> None:
+    """One that is missing from PERCENT_KEYS would read 0.8 as less than one percent."""
+    [mark] = get_args(model.Percent)[1:]
+    found = {name for name, field in model.Rebalance.model_fields.items() if mark in written(field)}
+    assert found == PERCENT_KEYS
+
+
+def test_the_rules_of_rebalancing(tmp_path: Path) -> None:
+    text = """\
+name: p
+streams:
+  s: {columns: {ts: timestamp}, time: ts, source: {kind: files, path: data, format: json}}
+sites: {east: {}, west: {}}
+queries: {q: {sql: SELECT ts FROM s}}
+planner:
+  rebalance:
+    {policy: balance, model: memory, every: 10 s, percent_difference: 20%, jobs: [q], sites: [west],
+     state: {least: 1m, most: 500m}, degraded: 5 %, least_gain: 0, full: 90%, horizon: 5 minutes, margin: 3,
+     rest: 2 minutes, patience: 0}
+"""
+    found = load(tmp_path, text).planner.rebalance
+    assert (found.policy, found.model, found.every) == ("balance", "memory", 10_000_000)
+    assert (found.percent_difference, found.degraded, found.least_gain, found.full) == (20, 5, 0, 90)
+    assert (found.jobs, found.sites) == (("q",), ("west",))
+    assert (found.state.least, found.state.most) == (1 << 20, 500 << 20)
+    assert (found.horizon, found.margin, found.rest, found.patience) == (300_000_000, 3, 120_000_000, 0)
+    assert load(tmp_path, text.partition("planner:")[0]).planner.rebalance == model.Rebalance()
 
 
 def test_names_are_whole_names() -> None:

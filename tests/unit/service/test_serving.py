@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headrace.catalog.model import Project
+from headrace.catalog.model import Project, Rebalance
 from headrace.errors import UserError
 from headrace.runtime.executor import JobState, Progress
 from headrace.runtime.fake import FakeExecutor, Script
-from headrace.runtime.sites import Ways
+from headrace.runtime.sites import REHEARSAL, Ways
 from headrace.service import session
-from headrace.service.layout import lock_file, own_folder
+from headrace.service.layout import job_folder, lock_file, own_folder
 from headrace.service.meter import Meter
 from headrace.service.moving import moves_of
 from headrace.service.rebalance import Carrying, advise, rebalance
@@ -119,6 +120,19 @@ def test_a_wrong_project_leaves_nothing_behind(
     assert not own_folder(sample.project(tmp_path)).exists()
 
 
+def test_what_a_killed_process_has_left_of_rehearsals_is_removed(tmp_path: Path, service: Service) -> None:
+    project = spread(tmp_path, "ab")
+    left, kept = job_folder(project, f"{REHEARSAL}a"), job_folder(project, "b") / "checkpoint"
+    for folder in (left / "job" / "checkpoint", kept):
+        folder.mkdir(parents=True)
+        (folder / "metadata").write_text("x")
+    with RunLock(lock_file(project), RUNNING), pytest.raises(UserError):
+        service.serve(project)
+    assert left.exists()
+    assert service.serve(project) == 0
+    assert not left.exists() and (kept / "metadata").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -128,11 +142,20 @@ def test_a_wrong_project_leaves_nothing_behind(
         (("auto", 30.0, "mine", "cpu"), 'no policy "mine"'),
         (("auto", 30.0, "ours", "cpus"), 'no cost model "cpus"'),
         (("auto", 30.0, "ours", "cpu", "local[2]"), "--master"),
+        (("auto", None, None, None, None, Rebalance(every=1)), "too often"),
     ],
 )
-def test_wrong_ways_to_serve(arguments: tuple[str, float, str, str], message: str) -> None:
+def test_wrong_ways_to_serve(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(UserError, match=message):
         serve_of(*arguments)
+
+
+def test_a_service_goes_by_the_file_but_for_what_its_command_says() -> None:
+    asked = Rebalance(policy="balance", model="memory", every=7_000_000)
+    by_file, by_command = serve_of("auto", asked=asked), serve_of("auto", 9.0, "ours", "cpu", asked=asked)
+    assert (by_file.every, by_file.asked.policy, by_file.asked.model) == (7.0, "balance", "memory")
+    assert (by_command.every, by_command.asked.policy, by_command.asked.model) == (9.0, "ours", "cpu")
+    assert (serve_of("off").every, serve_of("off").asked) == (30.0, Rebalance())
 
 
 def test_a_query_that_leaves_is_told() -> None:
