@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -122,13 +123,16 @@ def test_other_shapes(text: str, says: str) -> None:
 def test_ten_times_the_queries_load_in_some_ten_times_the_time() -> None:
     def took(count: int) -> float:
         text = json.dumps({"rate": 10, "nodes": 32, "queries": queries[:count]})
+        gc.disable()  # a pass over all that the tests have loaded takes longer than what is timed
         started = time.process_time()
         assert len(read_sharing(ProblemFile("p.json", text)).queries) == count
-        return time.process_time() - started
+        spent = time.process_time() - started
+        gc.enable()
+        return spent
 
     queries = [{"range": 3 * (i % 500 + 1), "slide": i % 500 + 1} for i in range(10_000)]
     # A search of the text for the place of every value while reading would make it a hundred times.
-    assert took(10_000) < 40 * min(took(1_000) for _ in range(3))
+    assert min(took(10_000) for _ in range(3)) < 40 * min(took(1_000) for _ in range(3))
     queries[-1]["slide"] = 0
     with pytest.raises(UserError, match=r"queries\[9999\].slide must be at least 1"):
         read_sharing(ProblemFile("p.json", json.dumps({"rate": 10, "nodes": 32, "queries": queries})))
