@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from headrace.catalog.model import Project
-from headrace.plan.channels import ChannelPlan, joined
+from headrace.plan.channels import ChannelPlan, DerivedScan, joined, pruned
 from headrace.plan.placed import PlacedPlan
-from headrace.plan.placed_network import PlacedNetwork
+from headrace.plan.placed_network import PlacedNetwork, PlacedQuery
 from headrace.planners.admission.problem import MOST_STREAMS, AdmissionProblem, Options
 from headrace.service.admitting_flows import flows_of_plan
 from headrace.service.admitting_problem import admission_problem, in_words, most_streams
@@ -99,7 +99,7 @@ class _Fitting:
             for plan in self._cuts(found, network):
                 last = self.over(plan)
                 if not last:
-                    return Fitted(plan, tuple(_told(network, first)))
+                    return Fitted(plan, tuple(_told(network.queries, plan, cheapest, first)))
             self._tighten(left, last)
         why = need_of(last[0].use)
         return Fitted(cheapest, no_room=f"no other placement of the joins was found that fits: {why}")
@@ -154,13 +154,26 @@ class _Fitting:
                 self.barred.add(one.use.place)
 
 
-def _told(network: PlacedNetwork, first: str) -> Iterator[str]:
-    for query in network.queries:
-        sites = dict.fromkeys(join.site for join in network.joins if query.query in join.queries)
-        yield (
-            f"{query.query} does not fit where its joins are cheapest ({first}): admission has placed them "
-            f"at {', '.join(sites)}"
-        )
+def _told(
+    queries: Sequence[PlacedQuery], plan: ChannelPlan, cheapest: ChannelPlan, first: str
+) -> Iterator[str]:
+    """Of every query whose joins are elsewhere, or whose streams go another way."""
+    for query in queries:
+        sites, relays = _where(plan, query)
+        if (sites, relays) != _where(cheapest, query):
+            passed = f"; what they read is passed on by {', '.join(relays)}" if relays else ""
+            yield (
+                f"{query.query} does not fit where its joins are cheapest ({first}): admission has placed "
+                f"them at {', '.join(sites)}{passed}"
+            )
+
+
+def _where(plan: ChannelPlan, query: PlacedQuery) -> tuple[list[str], list[str]]:
+    """The sites that join something for a query, and those that only pass streams on. One that is not cut is
+    whole at its site."""
+    own = pruned(plan, [query.query]).jobs
+    relays = {job.site for job in own if job.writes and isinstance(job.plan, DerivedScan)}
+    return sorted({job.site for job in own if job.joins} or {query.site}), sorted(relays)
 
 
 def _without(placed: PlacedPlan, new: PlacedPlan) -> PlacedPlan:

@@ -1,8 +1,8 @@
 """Joins of a project as an admission problem (planners/admission): may they be done, and where?
 
     hosts      the sites, with what is left of each resource that counts (utilisation.py)
-    links      of the project, each direction with what is left; two sites without one have none, so that
-               what goes further is passed on by the sites between
+    links      of the project, each direction with what is left, if they are the cheapest way between their
+               ends; other pairs of sites have none, so what goes further is passed on by the sites between
     streams    the leaves of the queries as they are cut at their homes, in bytes per second
     rates      of every set of them, by the placement problem
     operators  cores per byte that a join reads: the price of a row over the middle width of the leaves' rows
@@ -27,6 +27,7 @@ from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimi
 from headrace.planners.placement.problem import Query as Placing
 from headrace.planners.placement.rates import Held, data_rate, together, wanted
 from headrace.service.calibration_file import costs_of
+from headrace.service.placing_flows import Paths
 from headrace.service.placing_problem import Placeable
 from headrace.service.utilisation import Key
 
@@ -44,6 +45,7 @@ def in_words(why: str, problem: AdmissionProblem) -> str:
     what is missing is not."""
     for host in problem.hosts:
         why = why.replace(f"{anchor(str(host.id))}*", "")
+    why = re.sub(r"; @\S+ comes nearest over [^()]*\([^()]*\)", "", why)
     return re.sub(r"(cpu of host \S+ )\([^(),]* needed of [^(),]*, ", r"\1(", why)
 
 
@@ -119,11 +121,15 @@ def _cores(
 def _links(
     found: Placeable, sites: list[str], left: Mapping[Key, float], ample: float
 ) -> NDArray[np.float64]:
+    """A link that is not the cheapest way between its own ends is left out: nothing is counted on it, also
+    what is passed on from one of them to the other."""
     width = np.zeros((len(sites), len(sites)))
     np.fill_diagonal(width, ample)
+    paths = Paths(found.problem.network)
     for a, b, _ in found.problem.network.links:
         for x, y in ((a, b), (b, a)):
-            width[x, y] = min(left.get(("link", f"{sites[x]} > {sites[y]}"), ample), ample)
+            if paths.between(x, y) == (x, y):
+                width[x, y] = min(left.get(("link", f"{sites[x]} > {sites[y]}"), ample), ample)
     return width
 
 

@@ -126,11 +126,23 @@ def test_a_full_link_is_passed_by_with_a_relay(tmp_path: Path) -> None:
     rows(project)
     found = spread_from_nothing(project, plan_project(project))
     assert found.notes, found.no_room
+    assert found.notes[0].endswith("admission has placed them at south; what they read is passed on by mid")
     (relay,) = [job for job in found.plan.jobs if job.id.startswith("relay-")]
     assert relay.site == "mid" and set(joins(found.plan).values()) == {"south"}
     cores, hops = loads(project, found.plan)
     assert hops == pytest.approx({("west", "mid"): OF_A, ("mid", "south"): OF_A})
     assert cores == pytest.approx({"west": 0.1, "mid": 0.1, "south": 0.15})
+
+
+def test_only_who_is_placed_elsewhere_is_told_of(tmp_path: Path) -> None:
+    """`near` joins at west whatever comes; mid is too small for `pair`."""
+    own = "SELECT a.ts, c.v FROM a JOIN c ON a.k = c.k AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 2 SECONDS"
+    homes = {"a": "west", "b": "east", "c": "west"}
+    queries = {"near": ("mid", own), "pair": ("south", PAIR)}
+    project = write(tmp_path, queries, homes=homes, mid="cpu: 0.1")
+    rows(project)
+    found = spread_from_nothing(project, plan_project(project))
+    assert [note.partition(" ")[0] for note in found.notes] == ["pair"], (found.notes, found.no_room)
 
 
 def test_a_query_that_is_added_is_placed_where_it_fits(tmp_path: Path) -> None:
