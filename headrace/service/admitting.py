@@ -91,11 +91,13 @@ class _Fitting:
     def asked(self, found: Placeable, cheapest: ChannelPlan, over: Sequence[_Over]) -> Fitted:
         left = self._left(found)
         first, last = need_of(over[0].use), over
-        for _ in range(ROUNDS):
+        for done in range(ROUNDS):
             problem = admission_problem(self.project, found, left, self.barred)
             network, why = self._placed(found, problem)
-            if network is None:
+            if network is None and not done:
                 return Fitted(cheapest, no_room=f"no other placement of the joins fits either; {why}{_UNITS}")
+            if network is None:
+                break  # Its reason is about what was taken from it; the last count is about what there is.
             for plan in self._cuts(found, network):
                 last = self.over(plan)
                 if not last:

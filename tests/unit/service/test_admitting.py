@@ -21,6 +21,7 @@ from headrace.service.admission import ask
 from headrace.service.admitting import spread_from_nothing
 from headrace.service.admitting_flows import flows_of_plan
 from headrace.service.admitting_problem import admission_problem, anchor
+from headrace.service.changes import NewQuery, add_query
 from headrace.service.cutting import spread
 from headrace.service.foreseeing import foreseen
 from headrace.service.placing import joins_of
@@ -284,6 +285,25 @@ def test_a_run_deploys_what_add_has_promised(tmp_path: Path) -> None:
     before = plan
     assert world.run(RunOptions(drain=True)).exit_code == 0
     assert world.plan == before
+
+
+def test_two_that_are_added_before_a_run_fit_together(tmp_path: Path) -> None:
+    """They want other columns of the same join. A third one needs 0.15 cores for a join of its own, beside
+    the senders' 0.1 and 0.05, and no site has that left."""
+    world = World(tmp_path / "w")
+    world.project = write(
+        tmp_path / "w", {}, west="cpu: 0.2", east="cpu: 0.15", mid="cpu: 0.1", south="cpu: 0.2"
+    )
+    rows(world.project)
+    for name, sql in (("pair", PAIR), ("other", PAIR.replace("b.v", "b.v, a.v AS w"))):
+        add_query(world.root, NewQuery(name, sql, "json", site="south"))
+    outcome = world.run(RunOptions(drain=True))
+    assert outcome.exit_code == 0 and len(world.plan.ends) == 2
+    assert "mid" not in joins(world.plan).values()
+    before = world.plan
+    with pytest.raises(UserError, match="does not fit"):
+        add_query(world.root, NewQuery("third", PAIR, "json", site="south"))
+    assert world.run(RunOptions(drain=True)).exit_code == 0 and world.plan == before
 
 
 def test_room_that_others_have_taken(tmp_path: Path) -> None:
