@@ -133,18 +133,11 @@ class _Fitting:
         return placed_network(self.project, found, admitted.flows, admitted.route), ""
 
     def _cuts(self, found: Placeable, network: PlacedNetwork) -> Iterator[ChannelPlan]:
-        """Every stream read from where it is made, if the way is the one that is taken anyway; else, or where
-        that is too much, passed on by a job at each site on its way."""
-        paths, at = Paths(found.problem.network), found.problem.network.position
-        sites = found.problem.network.sites
-        usual = all(
-            channel.path
-            == tuple(str(sites[i]) for i in paths.between(at[channel.path[0]], at[channel.path[-1]]))
-            for channel in network.channels
-        )
-        if usual:
-            yield cut_project(self.project, self.new, network, self.taken)
-        if not usual or any(len(channel.path) > 2 for channel in network.channels):
+        """With as few jobs that pass streams on as ways need that are not the cheapest; then with one at
+        every site on a way, behind which a stream travels once for all."""
+        fewest = _shortened(found, network)
+        yield cut_project(self.project, self.new, fewest, self.taken, relays=True)
+        if fewest != network:
             yield cut_project(self.project, self.new, network, self.taken, relays=True)
 
     def _tighten(self, left: dict[Key, float], over: Sequence[_Over]) -> None:
@@ -154,6 +147,22 @@ class _Fitting:
                 left[key] = max(0.0, left[key] - one.missing)
             if one.use.resource == "memory" or (one.use.resource == "cpu" and not left.get(key)):
                 self.barred.add(one.use.place)
+
+
+def _shortened(found: Placeable, network: PlacedNetwork) -> PlacedNetwork:
+    """The same ways by the fewest sites, between which they are the cheapest anyway."""
+    paths, at = Paths(found.problem.network), found.problem.network.position
+
+    def usual(way: tuple[str, ...]) -> bool:
+        return paths.between(at[way[0]], at[way[-1]]) == tuple(at[site] for site in way)
+
+    def shorter(way: tuple[str, ...]) -> tuple[str, ...]:
+        if len(way) < 3:
+            return way
+        last = max(end for end in range(1, len(way)) if usual(way[: end + 1]))
+        return (way[0], *shorter(way[last:]))
+
+    return replace(network, channels=tuple(replace(c, path=shorter(c.path)) for c in network.channels))
 
 
 def _told(

@@ -7,10 +7,11 @@
     rates      of every set of them, by the placement problem
     operators  cores per byte that a join reads: the price of a row over the middle width of the leaves' rows
 
-The planner lets any host give an answer to the client. Here it has to be the query's own site. So each such
-site has an *anchor*: a stream that is too wide for any link, and so can only be joined where it is. A query
-joins its streams with the anchor, which brings them to its site; the CPU of that last join is added to what
-the site has left. What several queries want of a leaf is taken together.
+The planner lets any host give an answer to the client. Here it has to be the query's own site. So what a site
+wants has an *anchor* there: a stream that is too wide for any link, and so can only be joined where it is. A
+query joins its streams with the anchor, which brings them to its site; the CPU of that last join is added to
+what the site has left. Queries that want the same there have one anchor, all others their own: with one for a
+site, a query might be made of another one's last join. What several queries want of a leaf is taken together.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ _LITTLE = 1e-3
 """Of the least stream: what is left of a query's answer after its last join."""
 
 
-def anchor(site: str) -> str:
+def anchor(site: str, streams: Collection[str]) -> str:
     """No other stream is called so."""
-    return f"@{site}"
+    return f"@{site}/{'+'.join(sorted(streams))}"
 
 
 def in_words(why: str, problem: AdmissionProblem) -> str:
     """A planner's reason without the anchors: what a site needs and has of its cores is with the last joins,
     what is missing is not."""
-    for host in problem.hosts:
-        why = why.replace(f"{anchor(str(host.id))}*", "")
+    for name in problem.streams:
+        why = why.replace(f"{name}*", "") if name.startswith("@") else why
     why = re.sub(r"; @\S+ comes nearest over [^()]*\([^()]*\)", "", why)
     return re.sub(r"(cpu of host \S+ )\([^(),]* needed of [^(),]*, ", r"\1(", why)
 
@@ -63,13 +64,12 @@ def admission_problem(
         for part in combinations(sorted(query.streams), size)
     }
     little, ample = _LITTLE * min(rates.values()), max(10, len(sites)) * sum(rates.values())
-    asked = [Query(q.id, frozenset(q.streams) | {anchor(sites[q.sink])}) for q in problem.queries]
+    anchors = {q.id: anchor(sites[q.sink], q.streams) for q in problem.queries}
+    asked = [Query(q.id, frozenset(q.streams) | {anchors[q.id]}) for q in problem.queries]
     streams = {
         name: Base(name, stream.site, rates[frozenset({name})]) for name, stream in problem.streams.items()
     }
-    streams |= {
-        anchor(sites[q.sink]): Base(anchor(sites[q.sink]), q.sink, 2 * ample) for q in problem.queries
-    }
+    streams |= {anchors[q.id]: Base(anchors[q.id], q.sink, 2 * ample) for q in problem.queries}
     # Where rows cost nothing anywhere, joins still must not be put on a site that is barred.
     price = max((costs_of(project, site)[0].plain_row for site in sites), default=0.0) or 1.0
     cost = price * _rows_per_byte(holding, rates)

@@ -15,7 +15,7 @@ from headrace.errors import UserError
 from headrace.plan.channels import ChannelPlan
 from headrace.plan.logical import IntervalJoin, nodes, streams_of
 from headrace.planners.admission.check import violations
-from headrace.planners.admission.problem import Options
+from headrace.planners.admission.problem import Options, operators_of
 from headrace.planners.admission.solve import solve
 from headrace.service.admission import ask
 from headrace.service.admitting import spread_from_nothing
@@ -146,6 +146,25 @@ def test_only_who_is_placed_elsewhere_is_told_of(tmp_path: Path) -> None:
     assert [note.partition(" ")[0] for note in found.notes] == ["pair"], (found.notes, found.no_room)
 
 
+def test_a_query_whose_streams_are_among_those_of_another(tmp_path: Path) -> None:
+    """At one site: the larger one is not made of the answer of the smaller one."""
+    three = f"{PAIR} JOIN c ON c.k = b.k AND c.ts BETWEEN b.ts AND b.ts + INTERVAL 2 SECONDS"
+    homes = {"a": "west", "b": "east", "c": "mid"}
+    queries = {"pair": ("south", PAIR), "three": ("south", three)}
+    project = write(tmp_path, queries, homes=homes, mid="cpu: 0.1")
+    rows(project)
+    placed = plan_project(project)
+    found = joins_of(project, placed)
+    assert found is not None
+    problem = admission_problem(project, found, {("cpu", "mid"): 0.1})
+    assert len({name for name in problem.streams if name.startswith("@")}) == 2
+    for streams in (query.streams for query in problem.queries):
+        last = [one for one in operators_of(problem, streams) if one.output == streams]
+        assert [sum(name.startswith("@") for name in (*one.left, *one.right)) for one in last] == [1]
+    fitted = spread_from_nothing(project, placed)
+    assert fitted.notes and fitted.plan.ends == {"pair", "three"}
+
+
 def test_a_query_that_is_added_is_placed_where_it_fits(tmp_path: Path) -> None:
     project = small_mid(tmp_path, {})
     told: list[str] = []
@@ -239,8 +258,9 @@ def test_the_problem_by_hand(tmp_path: Path) -> None:
     ].outgoing == pytest.approx(5000.0, rel=1e-3)
     assert problem.link(at["west"], at["mid"]) == 2000.0
     assert problem.link(at["west"], at["south"]) == 0.0, "no link leads there"
-    anchored = problem.streams[anchor("south")]
-    assert anchored.host == at["south"] and problem.queries[0].streams == {"a", "b", anchor("south")}
+    name = anchor("south", "ab")
+    anchored = problem.streams[name]
+    assert anchored.host == at["south"] and problem.queries[0].streams == {"a", "b", name}
     widest = max(problem.link(x, y) for x in range(len(at)) for y in range(len(at)))
     assert anchored.rate > widest, "it cannot leave its site"
 
