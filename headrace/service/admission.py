@@ -243,9 +243,9 @@ def _queries(now: Wanted, job: str) -> list[str]:
     of_units = {tree.id: [member.query for member in tree.members] for tree in placed.trees}
     of_units |= {one.id: [member.query for member in live(one)] for one in placed.federated}
     cut = running(placed, now.channels)
-    for maker in cut.makers:
-        behind = [one.id for one in cut.downstream(maker.id) if one.id in cut.ends]
-        of_units[maker.id] = [name for end in behind for name in of_units.get(end, [end])]
+    if any(maker.id == job for maker in cut.makers):
+        behind = [one.id for one in cut.downstream(job) if one.id in cut.ends]
+        return [name for end in behind for name in of_units.get(end, [end])]
     return of_units.get(job, [] if job == ENGINE else [job])
 
 

@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from headrace.catalog.model import Project
-from headrace.plan.channels import ChannelPlan, joined
+from headrace.plan.channels import ChannelPlan, DerivedScan, joined, pruned
 from headrace.plan.placed import PlacedPlan
-from headrace.plan.placed_network import PlacedNetwork
+from headrace.plan.placed_network import PlacedNetwork, PlacedQuery
 from headrace.planners.admission.problem import MOST_STREAMS, AdmissionProblem, Options
 from headrace.service.admitting_flows import flows_of_plan
 from headrace.service.admitting_problem import admission_problem, in_words, most_streams
@@ -91,15 +91,17 @@ class _Fitting:
     def asked(self, found: Placeable, cheapest: ChannelPlan, over: Sequence[_Over]) -> Fitted:
         left = self._left(found)
         first, last = need_of(over[0].use), over
-        for _ in range(ROUNDS):
+        for done in range(ROUNDS):
             problem = admission_problem(self.project, found, left, self.barred)
             network, why = self._placed(found, problem)
-            if network is None:
+            if network is None and not done:
                 return Fitted(cheapest, no_room=f"no other placement of the joins fits either; {why}{_UNITS}")
+            if network is None:
+                break  # Its reason is about what was taken from it; the last count is about what there is.
             for plan in self._cuts(found, network):
                 last = self.over(plan)
                 if not last:
-                    return Fitted(plan, tuple(_told(network, first)))
+                    return Fitted(plan, tuple(_told(network.queries, plan, cheapest, first)))
             self._tighten(left, last)
         why = need_of(last[0].use)
         return Fitted(cheapest, no_room=f"no other placement of the joins was found that fits: {why}")
@@ -131,18 +133,11 @@ class _Fitting:
         return placed_network(self.project, found, admitted.flows, admitted.route), ""
 
     def _cuts(self, found: Placeable, network: PlacedNetwork) -> Iterator[ChannelPlan]:
-        """Every stream read from where it is made, if the way is the one that is taken anyway; else, or where
-        that is too much, passed on by a job at each site on its way."""
-        paths, at = Paths(found.problem.network), found.problem.network.position
-        sites = found.problem.network.sites
-        usual = all(
-            channel.path
-            == tuple(str(sites[i]) for i in paths.between(at[channel.path[0]], at[channel.path[-1]]))
-            for channel in network.channels
-        )
-        if usual:
-            yield cut_project(self.project, self.new, network, self.taken)
-        if not usual or any(len(channel.path) > 2 for channel in network.channels):
+        """With as few jobs that pass streams on as ways need that are not the cheapest; then with one at
+        every site on a way, behind which a stream travels once for all."""
+        fewest = _shortened(found, network)
+        yield cut_project(self.project, self.new, fewest, self.taken, relays=True)
+        if fewest != network:
             yield cut_project(self.project, self.new, network, self.taken, relays=True)
 
     def _tighten(self, left: dict[Key, float], over: Sequence[_Over]) -> None:
@@ -154,13 +149,42 @@ class _Fitting:
                 self.barred.add(one.use.place)
 
 
-def _told(network: PlacedNetwork, first: str) -> Iterator[str]:
-    for query in network.queries:
-        sites = dict.fromkeys(join.site for join in network.joins if query.query in join.queries)
-        yield (
-            f"{query.query} does not fit where its joins are cheapest ({first}): admission has placed them "
-            f"at {', '.join(sites)}"
-        )
+def _shortened(found: Placeable, network: PlacedNetwork) -> PlacedNetwork:
+    """The same ways by the fewest sites, between which they are the cheapest anyway."""
+    paths, at = Paths(found.problem.network), found.problem.network.position
+
+    def usual(way: tuple[str, ...]) -> bool:
+        return paths.between(at[way[0]], at[way[-1]]) == tuple(at[site] for site in way)
+
+    def shorter(way: tuple[str, ...]) -> tuple[str, ...]:
+        if len(way) < 3:
+            return way
+        last = max(end for end in range(1, len(way)) if usual(way[: end + 1]))
+        return (way[0], *shorter(way[last:]))
+
+    return replace(network, channels=tuple(replace(c, path=shorter(c.path)) for c in network.channels))
+
+
+def _told(
+    queries: Sequence[PlacedQuery], plan: ChannelPlan, cheapest: ChannelPlan, first: str
+) -> Iterator[str]:
+    """Of every query whose joins are elsewhere, or whose streams go another way."""
+    for query in queries:
+        sites, relays = _where(plan, query)
+        if (sites, relays) != _where(cheapest, query):
+            passed = f"; what they read is passed on by {', '.join(relays)}" if relays else ""
+            yield (
+                f"{query.query} does not fit where its joins are cheapest ({first}): admission has placed "
+                f"them at {', '.join(sites)}{passed}"
+            )
+
+
+def _where(plan: ChannelPlan, query: PlacedQuery) -> tuple[list[str], list[str]]:
+    """The sites that join something for a query, and those that only pass streams on. One that is not cut is
+    whole at its site."""
+    own = pruned(plan, [query.query]).jobs
+    relays = {job.site for job in own if job.writes and isinstance(job.plan, DerivedScan)}
+    return sorted({job.site for job in own if job.joins} or {query.site}), sorted(relays)
 
 
 def _without(placed: PlacedPlan, new: PlacedPlan) -> PlacedPlan:

@@ -1,16 +1,17 @@
 """Joins of a project as an admission problem (planners/admission): may they be done, and where?
 
     hosts      the sites, with what is left of each resource that counts (utilisation.py)
-    links      of the project, each direction with what is left; two sites without one have none, so that
-               what goes further is passed on by the sites between
+    links      of the project, each direction with what is left, if they are the cheapest way between their
+               ends; other pairs of sites have none, so what goes further is passed on by the sites between
     streams    the leaves of the queries as they are cut at their homes, in bytes per second
     rates      of every set of them, by the placement problem
     operators  cores per byte that a join reads: the price of a row over the middle width of the leaves' rows
 
-The planner lets any host give an answer to the client. Here it has to be the query's own site. So each such
-site has an *anchor*: a stream that is too wide for any link, and so can only be joined where it is. A query
-joins its streams with the anchor, which brings them to its site; the CPU of that last join is added to what
-the site has left. What several queries want of a leaf is taken together.
+The planner lets any host give an answer to the client. Here it has to be the query's own site. So what a site
+wants has an *anchor* there: a stream that is too wide for any link, and so can only be joined where it is. A
+query joins its streams with the anchor, which brings them to its site; the CPU of that last join is added to
+what the site has left. Queries that want the same there have one anchor, all others their own: with one for a
+site, a query might be made of another one's last join. What several queries want of a leaf is taken together.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from headrace.planners.admission.problem import AdmissionProblem, Base, HostLimi
 from headrace.planners.placement.problem import Query as Placing
 from headrace.planners.placement.rates import Held, data_rate, together, wanted
 from headrace.service.calibration_file import costs_of
+from headrace.service.placing_flows import Paths
 from headrace.service.placing_problem import Placeable
 from headrace.service.utilisation import Key
 
@@ -34,16 +36,17 @@ _LITTLE = 1e-3
 """Of the least stream: what is left of a query's answer after its last join."""
 
 
-def anchor(site: str) -> str:
+def anchor(site: str, streams: Collection[str]) -> str:
     """No other stream is called so."""
-    return f"@{site}"
+    return f"@{site}/{'+'.join(sorted(streams))}"
 
 
 def in_words(why: str, problem: AdmissionProblem) -> str:
     """A planner's reason without the anchors: what a site needs and has of its cores is with the last joins,
     what is missing is not."""
-    for host in problem.hosts:
-        why = why.replace(f"{anchor(str(host.id))}*", "")
+    for name in problem.streams:
+        why = why.replace(f"{name}*", "") if name.startswith("@") else why
+    why = re.sub(r"; @\S+ comes nearest over [^()]*\([^()]*\)", "", why)
     return re.sub(r"(cpu of host \S+ )\([^(),]* needed of [^(),]*, ", r"\1(", why)
 
 
@@ -61,13 +64,12 @@ def admission_problem(
         for part in combinations(sorted(query.streams), size)
     }
     little, ample = _LITTLE * min(rates.values()), max(10, len(sites)) * sum(rates.values())
-    asked = [Query(q.id, frozenset(q.streams) | {anchor(sites[q.sink])}) for q in problem.queries]
+    anchors = {q.id: anchor(sites[q.sink], q.streams) for q in problem.queries}
+    asked = [Query(q.id, frozenset(q.streams) | {anchors[q.id]}) for q in problem.queries]
     streams = {
         name: Base(name, stream.site, rates[frozenset({name})]) for name, stream in problem.streams.items()
     }
-    streams |= {
-        anchor(sites[q.sink]): Base(anchor(sites[q.sink]), q.sink, 2 * ample) for q in problem.queries
-    }
+    streams |= {anchors[q.id]: Base(anchors[q.id], q.sink, 2 * ample) for q in problem.queries}
     # Where rows cost nothing anywhere, joins still must not be put on a site that is barred.
     price = max((costs_of(project, site)[0].plain_row for site in sites), default=0.0) or 1.0
     cost = price * _rows_per_byte(holding, rates)
@@ -119,11 +121,15 @@ def _cores(
 def _links(
     found: Placeable, sites: list[str], left: Mapping[Key, float], ample: float
 ) -> NDArray[np.float64]:
+    """A link that is not the cheapest way between its own ends is left out: nothing is counted on it, also
+    what is passed on from one of them to the other."""
     width = np.zeros((len(sites), len(sites)))
     np.fill_diagonal(width, ample)
+    paths = Paths(found.problem.network)
     for a, b, _ in found.problem.network.links:
         for x, y in ((a, b), (b, a)):
-            width[x, y] = min(left.get(("link", f"{sites[x]} > {sites[y]}"), ample), ample)
+            if paths.between(x, y) == (x, y):
+                width[x, y] = min(left.get(("link", f"{sites[x]} > {sites[y]}"), ample), ample)
     return width
 
 

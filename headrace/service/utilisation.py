@@ -22,7 +22,7 @@ from typing import Literal, TypedDict
 from headrace.catalog.model import Project
 from headrace.plan.channels import ChannelJob, ChannelPlan
 from headrace.plan.federated import FederatedJob
-from headrace.plan.logical import LogicalPlan
+from headrace.plan.logical import LogicalPlan, streams_of
 from headrace.plan.placed import Job, PlacedPlan, TreeJob
 from headrace.service.calibration_file import costs_of
 from headrace.service.channel_rates import bytes_per_second
@@ -153,16 +153,16 @@ def _hops(project: Project, placed: PlacedPlan, cut: ChannelPlan) -> Iterator[_H
     jobs = [job for job in placed.jobs if job.id not in cut.ends]
     units: list[_Unit] = [*trees, *jobs, *placed.federated, *cut.jobs, *cut.trees]
     bring = Bringer(project, network_of(project, {unit.site for unit in units}))
-    derived = {stream.id for stream in cut.streams}
+    made = {stream.id: (stream.site, bytes_per_second(project, stream.plan)) for stream in cut.streams}
     for unit in units:
-        for brought in bring.all(_plans(unit), unit.site, besides=derived):
+        for brought in bring.all(_plans(unit), unit.site, besides=made):
             ends = (project.streams[brought.stream].site, unit.site)
             yield from _way(unit.id, brought.path, ends, brought.rate)
-    for stream in cut.streams:
-        rate = bytes_per_second(project, stream.plan)
-        for reader in cut.readers(stream.id):
-            ends = (stream.site, reader.site)
-            yield from _way(reader.id, bring.path(*ends), ends, rate)
+    readers: list[ChannelJob | TreeJob] = [*cut.jobs, *cut.trees]
+    for reader in readers:
+        rows = reader.plan if isinstance(reader, ChannelJob) else reader.shape.rows
+        for home, rate in (made[name] for name in streams_of(rows) if name in made):
+            yield from _way(reader.id, bring.path(home, reader.site), (home, reader.site), rate)
 
 
 def _way(job: str, path: tuple[str, ...] | None, ends: tuple[str, str], rate: float) -> Iterator[_Hop]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headrace.catalog.load import load_project
@@ -22,6 +24,7 @@ from headrace.service.spread_records import channels_of
 from headrace.state.store import Store
 from tests import kills
 from tests.kills_spread import make_project
+from tests.spark.harness import write_batches
 
 pytestmark = pytest.mark.spark
 
@@ -47,6 +50,38 @@ class Borrowed:
         for name in self._own:
             if self._executor.status(name) not in ENDED:
                 self._executor.stop(name)
+
+
+ROUND = """
+name: round
+streams:
+  readings:
+    columns: {ts: timestamp, plug: int, value: double}
+    time: ts
+    watermark: 4 seconds
+    site: west
+    source: {kind: files, path: readings, format: parquet, files_per_batch: 3}
+  meters:
+    columns: {ts: timestamp, plug: int, value: double}
+    time: ts
+    watermark: 4 seconds
+    site: east
+    source: {kind: files, path: meters, format: parquet, files_per_batch: 3}
+sites: {west: {endpoint: "local[2]"}, mid: {endpoint: "local[2]"}, east: {endpoint: "local[2]"}}
+links:
+  - {between: [west, east], latency: 1ms, bandwidth: 500}
+  - {between: [west, mid], latency: 10ms}
+  - {between: [mid, east], latency: 10ms}
+queries:
+  counted:
+    site: east
+    sql: |
+      SELECT window.start, count(*) AS n, max(m.value) AS top
+      FROM readings AS r JOIN meters AS m ON r.plug = m.plug
+       AND m.ts BETWEEN r.ts AND r.ts + INTERVAL 5 SECONDS
+      GROUP BY window(r.ts, '6 seconds', '3 seconds')
+planner: {shuffle_partitions: 1, parallel: 8, spread: true}
+"""
 
 
 def _run(project: Project, executor: SparkExecutor, options: Options, until: Any = None) -> Outcome:
@@ -111,3 +146,27 @@ def test_a_spread_project_answers_as_the_whole_one(executor: SparkExecutor, tmp_
     _rehearse(executor, project, plan, tmp_path)
     left = list(own_folder(project).glob("channels/*/rows/*.parquet"))
     assert left == [], "all is read, so all is gone"
+
+
+def test_what_admission_sends_round_a_full_link_answers_as_the_whole_query(
+    executor: SparkExecutor, tmp_path: Path
+) -> None:
+    """Readings are 20 kB/s, and the link to the query's site has 500 B/s: they are passed on by mid."""
+    root, rng = tmp_path / "round", random.Random(5)
+    root.mkdir()
+    (root / "headrace.yaml").write_text(ROUND)
+    batches = {name: kills._batches(rng, 240, "value") for name in ("readings", "meters")}
+    for name, some in batches.items():
+        write_batches(root / name, some)
+    project = load_project(root)
+    outcome = _run(project, executor, Options(drain=True))
+    assert outcome.exit_code == 0, outcome.failures
+    plan = _plan(project)
+    (relay,) = [job for job in plan.makers if job.id.startswith("relay-")]
+    assert relay.site == "mid" and {job.site for job in plan.jobs if job.joins} == {"east"}
+    assert any(
+        "admission has placed them at east; what they read is passed on by mid" in note
+        for note in outcome.notes
+    )
+    rows, problems = kills._differences(root, {n: pa.concat_tables(some) for n, some in batches.items()})
+    assert rows > 10 and problems == []

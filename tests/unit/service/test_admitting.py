@@ -15,12 +15,13 @@ from headrace.errors import UserError
 from headrace.plan.channels import ChannelPlan
 from headrace.plan.logical import IntervalJoin, nodes, streams_of
 from headrace.planners.admission.check import violations
-from headrace.planners.admission.problem import Options
+from headrace.planners.admission.problem import Options, operators_of
 from headrace.planners.admission.solve import solve
 from headrace.service.admission import ask
 from headrace.service.admitting import spread_from_nothing
 from headrace.service.admitting_flows import flows_of_plan
 from headrace.service.admitting_problem import admission_problem, anchor
+from headrace.service.changes import NewQuery, add_query
 from headrace.service.cutting import spread
 from headrace.service.foreseeing import foreseen
 from headrace.service.placing import joins_of
@@ -126,11 +127,42 @@ def test_a_full_link_is_passed_by_with_a_relay(tmp_path: Path) -> None:
     rows(project)
     found = spread_from_nothing(project, plan_project(project))
     assert found.notes, found.no_room
+    assert found.notes[0].endswith("admission has placed them at south; what they read is passed on by mid")
     (relay,) = [job for job in found.plan.jobs if job.id.startswith("relay-")]
     assert relay.site == "mid" and set(joins(found.plan).values()) == {"south"}
     cores, hops = loads(project, found.plan)
     assert hops == pytest.approx({("west", "mid"): OF_A, ("mid", "south"): OF_A})
     assert cores == pytest.approx({"west": 0.1, "mid": 0.1, "south": 0.15})
+
+
+def test_only_who_is_placed_elsewhere_is_told_of(tmp_path: Path) -> None:
+    """`near` joins at west whatever comes; mid is too small for `pair`."""
+    own = "SELECT a.ts, c.v FROM a JOIN c ON a.k = c.k AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 2 SECONDS"
+    homes = {"a": "west", "b": "east", "c": "west"}
+    queries = {"near": ("mid", own), "pair": ("south", PAIR)}
+    project = write(tmp_path, queries, homes=homes, mid="cpu: 0.1")
+    rows(project)
+    found = spread_from_nothing(project, plan_project(project))
+    assert [note.partition(" ")[0] for note in found.notes] == ["pair"], (found.notes, found.no_room)
+
+
+def test_a_query_whose_streams_are_among_those_of_another(tmp_path: Path) -> None:
+    """At one site: the larger one is not made of the answer of the smaller one."""
+    three = f"{PAIR} JOIN c ON c.k = b.k AND c.ts BETWEEN b.ts AND b.ts + INTERVAL 2 SECONDS"
+    homes = {"a": "west", "b": "east", "c": "mid"}
+    queries = {"pair": ("south", PAIR), "three": ("south", three)}
+    project = write(tmp_path, queries, homes=homes, mid="cpu: 0.1")
+    rows(project)
+    placed = plan_project(project)
+    found = joins_of(project, placed)
+    assert found is not None
+    problem = admission_problem(project, found, {("cpu", "mid"): 0.1})
+    assert len({name for name in problem.streams if name.startswith("@")}) == 2
+    for streams in (query.streams for query in problem.queries):
+        last = [one for one in operators_of(problem, streams) if one.output == streams]
+        assert [sum(name.startswith("@") for name in (*one.left, *one.right)) for one in last] == [1]
+    fitted = spread_from_nothing(project, placed)
+    assert fitted.notes and fitted.plan.ends == {"pair", "three"}
 
 
 def test_a_query_that_is_added_is_placed_where_it_fits(tmp_path: Path) -> None:
@@ -226,8 +258,9 @@ def test_the_problem_by_hand(tmp_path: Path) -> None:
     ].outgoing == pytest.approx(5000.0, rel=1e-3)
     assert problem.link(at["west"], at["mid"]) == 2000.0
     assert problem.link(at["west"], at["south"]) == 0.0, "no link leads there"
-    anchored = problem.streams[anchor("south")]
-    assert anchored.host == at["south"] and problem.queries[0].streams == {"a", "b", anchor("south")}
+    name = anchor("south", "ab")
+    anchored = problem.streams[name]
+    assert anchored.host == at["south"] and problem.queries[0].streams == {"a", "b", name}
     widest = max(problem.link(x, y) for x in range(len(at)) for y in range(len(at)))
     assert anchored.rate > widest, "it cannot leave its site"
 
@@ -272,6 +305,25 @@ def test_a_run_deploys_what_add_has_promised(tmp_path: Path) -> None:
     before = plan
     assert world.run(RunOptions(drain=True)).exit_code == 0
     assert world.plan == before
+
+
+def test_two_that_are_added_before_a_run_fit_together(tmp_path: Path) -> None:
+    """They want other columns of the same join. A third one needs 0.15 cores for a join of its own, beside
+    the senders' 0.1 and 0.05, and no site has that left."""
+    world = World(tmp_path / "w")
+    world.project = write(
+        tmp_path / "w", {}, west="cpu: 0.2", east="cpu: 0.15", mid="cpu: 0.1", south="cpu: 0.2"
+    )
+    rows(world.project)
+    for name, sql in (("pair", PAIR), ("other", PAIR.replace("b.v", "b.v, a.v AS w"))):
+        add_query(world.root, NewQuery(name, sql, "json", site="south"))
+    outcome = world.run(RunOptions(drain=True))
+    assert outcome.exit_code == 0 and len(world.plan.ends) == 2
+    assert "mid" not in joins(world.plan).values()
+    before = world.plan
+    with pytest.raises(UserError, match="does not fit"):
+        add_query(world.root, NewQuery("third", PAIR, "json", site="south"))
+    assert world.run(RunOptions(drain=True)).exit_code == 0 and world.plan == before
 
 
 def test_room_that_others_have_taken(tmp_path: Path) -> None:
