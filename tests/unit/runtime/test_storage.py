@@ -211,6 +211,17 @@ def test_what_another_has_left_at_the_place_is_no_checkpoint(tmp_path: Path) -> 
     assert job.whole()
 
 
+@pytest.mark.parametrize(("one", "other"), list(permutations(PLACES, 2)))
+def test_what_an_earlier_visit_has_left_is_no_checkpoint(tmp_path: Path, one: str, other: str) -> None:
+    """Nothing was tidied, as when its storage could not be reached."""
+    job = Job(tmp_path)
+    job.begin(one)
+    for place in (other, one, other, one):
+        keep_at(job.state, job.place(place))
+        job.batch()
+        assert job.whole() and job.at() == job.expected(place)
+
+
 def test_the_sweep_keeps_what_is_named(tmp_path: Path) -> None:
     job, fast = Job(tmp_path), tmp_path / "fast"
     job.begin("fast")
