@@ -88,11 +88,13 @@ def plans() -> dict[str, lp.LogicalPlan]:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The jobs of one check, in one folder. `apart`: each site has storage of its own for what jobs keep."""
+    """The jobs of one check, in one folder. `apart`: each site has storage of its own for what jobs keep;
+    `fast`: for checkpoints only."""
 
     root: Path
     endpoints: Mapping[str, str]
     apart: bool = False
+    fast: bool = False
 
     @property
     def input(self) -> Path:
@@ -121,6 +123,10 @@ class Load:
         made = context_of(self.root, streams, {}, name=name, endpoint=self.endpoints[site])
         if self.apart and name in JOBS:
             made = replace(made, state=self.root / ".headrace" / f"jobs-of-{site}" / name)
+        if self.fast and name in JOBS:
+            storage = self.root / f"fast-{site}"
+            storage.mkdir(parents=True, exist_ok=True)
+            made = replace(made, storage=storage)
         return made
 
     def problems(self, jobs: Sequence[str] = JOBS) -> list[str]:

@@ -76,12 +76,13 @@ class Manager:
         folder: Path,
         *,
         apart: bool = False,
+        fast: bool = False,
         patience: float = 10.0,
         jobs: Sequence[str] = JOBS,
     ) -> None:
         self.jobs = jobs
         self.sites_at = {server.name: server.address for server in servers(folder)}
-        self.load = Load(root, self.sites_at, apart)
+        self.load = Load(root, self.sites_at, apart, fast)
         self.executor = SitesExecutor(os.environ, fresh=fresh)
         self.journal = Killing(root / ".headrace" / "state.db", folder)
         self.fence = SparkFence(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 
 from headrace.catalog.document import Trail
 from headrace.catalog.generators import check_generator
@@ -132,6 +133,14 @@ def check_sites(project: Project) -> Iterator[Problem]:
             yield Problem(("sites", site.name, "endpoint"), message, f"Ports are 1 to {_LAST_PORT}.")
 
 
+def check_storages(project: Project) -> Iterator[Problem]:
+    """A storage is a folder that a site and Headrace see under the same path."""
+    for site in project.sites.values():
+        if site.storage is not None and ("://" in site.storage or not PurePath(site.storage).is_absolute()):
+            hint = "Write the whole path of a folder, as in storage: /mnt/fast"
+            yield Problem(("sites", site.name, "storage"), f'"{site.storage}" is not a whole path', hint)
+
+
 def check_links(project: Project) -> Iterator[Problem]:
     """A link joins two different sites that exist, and no two sites are joined twice."""
     seen: set[frozenset[str]] = set()
@@ -185,6 +194,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Problem]], ...] = (
     check_distinct,
     check_sources,
     check_sites,
+    check_storages,
     check_links,
     check_rebalance,
     check_paths,

@@ -150,6 +150,8 @@ class Site(_Model):
     """Bytes per second in, and the same out."""
     region: Name = "main"
     """Sites of one region are managed together: jobs are evened out inside of it first."""
+    storage: str | None = None
+    """A folder in which jobs at this site keep their checkpoints; None: in the project's folder."""
 
 
 class Link(_Model):

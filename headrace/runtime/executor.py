@@ -53,6 +53,13 @@ class JobContext:
     shuffle_partitions: int = 2
     trigger: int = 0
     """Microseconds between micro-batches; 0: as fast as they go."""
+    storage: Path | None = None
+    """Where the site has checkpoints, each in a folder by the name of `state`; None: they are in `state`."""
+
+    @property
+    def keeps(self) -> Path | None:
+        """Where the checkpoint is, other than in `state`."""
+        return None if self.storage is None else self.storage / self.state.name
 
 
 @dataclass(frozen=True, slots=True)

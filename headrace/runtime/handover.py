@@ -11,19 +11,18 @@ since, if the job was started and stopped in between; it can never have gone bac
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import EngineError
+from headrace.runtime.copies import difference
 from headrace.runtime.files import sync_folder, write_whole
 from headrace.runtime.spark.checkpoint import last_committed
+from headrace.runtime.storage import StorageSilent, kept_in
 
-_BLOCK = 1 << 20
 _TRIES, _QUIET_SECONDS = 5, 0.5
 
 
@@ -42,19 +41,20 @@ def position_of(state: Path) -> Position:
         plan = str(json.loads((state / "job.json").read_text(encoding="utf-8"))["plan"])
     except FileNotFoundError:
         plan = ""
-    return Position(plan, last_committed(state / "checkpoint"))
+    return Position(plan, last_committed(kept_in(state)))
 
 
 def hand_over(source: Path, target: Path, at: Position) -> None:
     """Make the target's folder what the source's is. Nothing may run on either. Raises EngineError where what
     is found is not what was left. May be called again after a crash."""
-    _check(source, at)
+    check(source, at)
     if not _same(source, target) and source.is_dir():
         _copy(source, target)
-        _check(target, at)
+        check(target, at)
 
 
-def _check(state: Path, at: Position) -> None:
+def check(state: Path, at: Position) -> None:
+    """Raises EngineError where a folder is not as it was left, or is behind."""
     found = position_of(state)
     if found.fingerprint != at.fingerprint and at.batch >= 0:
         raise EngineError(
@@ -77,7 +77,7 @@ def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     staged, replaced = (target.with_name(f".{word}-{target.name}") for word in ("arriving", "replaced"))
     for _ in range(_TRIES):
-        wrong = _difference(source, staged)
+        wrong = difference(source, staged)
         if not wrong:
             break
         # Tasks of the batch that was interrupted end a moment after the query; they leave and remove files.
@@ -91,18 +91,6 @@ def _copy(source: Path, target: Path) -> None:
     staged.rename(target)
     sync_folder(target.parent)
     shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _difference(source: Path, staged: Path) -> str:
-    """Copy, and tell the first file in which the copy differs; empty: in none."""
-    shutil.rmtree(staged, ignore_errors=True)
-    try:
-        shutil.copytree(source, staged)
-        _make_durable(staged)
-        wanted, got = digests(source), digests(staged)
-    except (FileNotFoundError, shutil.Error) as error:
-        return str(error)[:300]
-    return min((name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name)), default="")
 
 
 def _rename_schemas(staged: Path, source: Path, target: Path) -> None:
@@ -129,35 +117,11 @@ def retire(state: Path, home: Path) -> None:
         sync_folder(state)
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """The hash of every file, by its path in the folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): _digest(path) for path in files}
-
-
-def _digest(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as read:
-        while block := read.read(_BLOCK):
-            found.update(block)
-    return found.hexdigest()
-
-
-def _make_durable(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            with path.open("rb") as written:
-                os.fsync(written.fileno())
-    sync_folder(folder)
-
-
 def pause_after(state: Path, batch: int) -> float | None:
     """Seconds between the commit of a batch and of the next one, by the clock of the storage; None: one of
     them is not there (any more)."""
-    commits = state / "checkpoint" / "commits"
     try:
+        commits = kept_in(state) / "commits"
         return (commits / str(batch + 1)).stat().st_mtime - (commits / str(batch)).stat().st_mtime
-    except FileNotFoundError:
+    except (FileNotFoundError, StorageSilent):
         return None

@@ -2,7 +2,8 @@
 
     prepare    the target is asked to run the job over no input: session, versions, storage, all warm
     stop       the job stops at the source, at the end of its batch
-    hand over  what it has kept is the target's: the same folder, checked, or a copy, checked
+    hand over  what it has kept is the target's: the same folder, checked, or a copy, checked; its checkpoint
+               may have to go to another storage (storage.py)
     rewire     channels to and from the job are led to the target
     start      it starts at the target
     confirm    its first batch there is committed
@@ -36,7 +37,8 @@ from typing import Protocol
 
 from headrace.errors import EngineError, HeadraceError
 from headrace.runtime.executor import ENDED, JobState, Progress
-from headrace.runtime.handover import Position, hand_over, pause_after, position_of, retire
+from headrace.runtime.handover import Position, check, hand_over, pause_after, position_of, retire
+from headrace.runtime.storage import StorageSilent, keep_at, tidy
 
 _AT_ONCE = 8
 PRICE = "price"
@@ -129,6 +131,10 @@ class Sites(Protocol):
 
     def state(self, job: str, site: str) -> Path:
         """The job's folder as the site sees it."""
+        ...
+
+    def keeps(self, job: str, site: str) -> Path | None:
+        """Where the site has the checkpoints of the job, other than in the job's folder."""
         ...
 
     def start(self, job: str, site: str) -> None: ...
@@ -289,6 +295,11 @@ class Relocator:
             self._clear(move, entries)
             try:
                 pause = yield from self._run_at(move, entries, site)
+            except StorageSilent as error:
+                # No site could start it from anything but what cannot be read.
+                raise Unsettled(
+                    f"job {move.job} waits: {error.message}. {error.hint}", detail=error.detail
+                ) from error
             except HeadraceError as error:
                 told.append(error.render())
                 tried = site
@@ -341,6 +352,8 @@ class Relocator:
         promised = _promised(entries) or found
         self._write(move, entries, Entry(Step.HAND_OVER, site, facts))
         hand_over(left, here, promised)
+        keep_at(here, self._sites.keeps(move.job, site))
+        check(here, promised)
         return found
 
     def _confirm(self, move: Move, site: str, began: float) -> None:
@@ -365,6 +378,7 @@ class Relocator:
         here = self._sites.state(move.job, site)
         for other in suspects(move, entries):
             retire(self._sites.state(move.job, other), here)
+        tidy(here, [self._sites.keeps(move.job, other) for other in suspects(move, entries)])
 
     def _write(self, move: Move, entries: list[Entry], entry: Entry) -> None:
         self._journal.write(move, entry)

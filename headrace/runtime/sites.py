@@ -13,6 +13,7 @@ from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import ENDED, Executor, JobContext, Progress
+from headrace.runtime.storage import keep_at
 
 if TYPE_CHECKING:
     from headrace.runtime.channels.ports import Ports
@@ -83,9 +84,13 @@ class ExecutorSites:
     def state(self, job: str, site: str) -> Path:
         return self._unit(job).context(site).state
 
+    def keeps(self, job: str, site: str) -> Path | None:
+        return self._unit(job).context(site).keeps
+
     def start(self, job: str, site: str) -> None:
         unit = self._unit(job)
         context = unit.context(site)
+        keep_at(context.state, context.keeps)
         if isinstance(unit.job, TreeJob):
             self._executor.start_tree(unit.job, context, unit.members(site), drain=unit.drain)
         elif isinstance(unit.job, FederatedJob):

@@ -22,7 +22,14 @@ from headrace.runtime.channels.ports import Ports
 from headrace.runtime.channels.protocol import Limit, Size
 from headrace.runtime.executor import JobContext
 from headrace.runtime.spark.channel_run import advance_by_checkpoint, collect, published_files
-from headrace.service.layout import as_files, job_folder, own_folder, results_folder, tree_context
+from headrace.service.layout import (
+    as_files,
+    job_folder,
+    own_folder,
+    results_folder,
+    storage_folder,
+    tree_context,
+)
 
 
 def channels_folder(project: Project) -> Path:
@@ -67,6 +74,7 @@ def channel_context(
         endpoint=master or project.sites[job.site].endpoint,
         shuffle_partitions=project.planner.shuffle_partitions,
         trigger=project.planner.trigger,
+        storage=storage_folder(project, job.site),
     )
 
 

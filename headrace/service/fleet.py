@@ -27,6 +27,7 @@ from headrace.service.folders import make_folders
 from headrace.service.layout import gone_context, job_folder, query_context, tree_context, writes_files
 from headrace.service.moments import Clock, timestamp
 from headrace.service.spread_records import NOTHING, Spread
+from headrace.service.storages import place_checkpoint
 from headrace.state.store import Desired, Seen, Store
 
 _STOP_AT_ONCE = 8
@@ -179,6 +180,7 @@ class Fleet:
         for name, context in contexts.items():
             make_folders(context, results=writes_files(project.queries[name]))
         if isinstance(unit, Job):
+            place_checkpoint(project, unit.id, unit.site)
             self._executor.start(unit, contexts[unit.query], drain=drain)
             return
         if isinstance(unit, ChannelJob):
@@ -186,6 +188,7 @@ class Fleet:
             return
         own: JobContext = tree_context(project, unit, master)
         make_folders(own, results=False)
+        place_checkpoint(project, unit.id, unit.site)
         if isinstance(unit, TreeJob):
             if self.spread.is_fed(unit.id):
                 own = fed_tree_context(project, self.spread.plan, unit, master)
@@ -199,6 +202,7 @@ class Fleet:
         plan = self.spread.plan
         context = channel_context(project, plan, unit, self._how.master)
         make_folders(context, results=False)
+        place_checkpoint(project, unit.id, unit.site)
         self._executor.start_channel(unit, context, ports_of(project, plan, unit), drain=self._how.drain)
 
     # -- watching ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from headrace.errors import UserError
 from headrace.runtime.executor import JobContext
 from headrace.runtime.results import published
 from headrace.runtime.sites import REHEARSAL
+from headrace.service.storages import forget_kept
 
 MARKER = ".headrace"
 _TEXT = "Made by Headrace. `headrace run --fresh` removes this folder and all that is in it.\n"
@@ -97,6 +98,7 @@ def remove_folders(context: JobContext, *, results: bool) -> None:
     if context.state.exists() and not grave.exists():
         context.state.rename(grave)
     grave.mkdir(parents=True, exist_ok=True)
+    forget_kept(grave, context.root)
     for folder in (context.state, *((context.results,) if results else ()), grave):
         if folder.exists():
             shutil.rmtree(folder)
@@ -112,10 +114,16 @@ def remove_state(folder: Path) -> None:
     """A folder of .headrace/jobs, in one move as far as others can see."""
     grave = folder.parent / f".removed-{folder.name}"
     if grave.exists():
-        shutil.rmtree(grave)
+        _remove_grave(grave)
     if folder.exists():
         folder.rename(grave)
-        shutil.rmtree(grave)
+        _remove_grave(grave)
+
+
+def _remove_grave(grave: Path) -> None:
+    """With what it has in the storage of a site."""
+    forget_kept(grave, grave.parents[2])
+    shutil.rmtree(grave)
 
 
 def remove_rehearsals(jobs: Path) -> None:

@@ -6,14 +6,17 @@
 <root>/.headrace/data/<stream>/       rows of a generator stream
 <root>/.headrace/jobs/<job>/          a job's checkpoint and staged output, or a tree's
 <root>/.headrace/jobs/<query>/        what a member of a tree or of a split job keeps for itself
+<storage>/<project>/<job>/            the job's checkpoint, at a site that has a storage
 <root>/results/<query>/               published results, unless the sink names another folder
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 from headrace.catalog.model import FileSource, Format, GeneratorSource, Project, Query, Sink, SinkKind, Stream
+from headrace.ids import is_name
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.executor import JobContext
@@ -47,6 +50,16 @@ def jobs_folder(project: Project) -> Path:
 
 def job_folder(project: Project, job_id: str) -> Path:
     return jobs_folder(project) / job_id
+
+
+def storage_folder(project: Project, site: str) -> Path | None:
+    """The project's own folder in the storage of a site. Projects of one name differ by where they are."""
+    declared = project.sites.get(site)
+    if declared is None or declared.storage is None:
+        return None
+    root = str(project.root.resolve())
+    name = project.name if is_name(project.name) else "project"
+    return Path(declared.storage) / f"{name}-{sha256(root.encode()).hexdigest()[:12]}"
 
 
 def results_folder(project: Project, query: Query) -> Path:
@@ -104,4 +117,5 @@ def _context(
         endpoint=master or project.sites[site].endpoint,
         shuffle_partitions=project.planner.shuffle_partitions,
         trigger=project.planner.trigger,
+        storage=storage_folder(project, site),
     )

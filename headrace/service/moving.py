@@ -34,6 +34,7 @@ from headrace.service.moments import now, timestamp
 from headrace.service.project import deployment_of, open_project
 from headrace.service.spread_records import channels_of
 from headrace.service.spreading import used_sites
+from headrace.service.storages import place_of
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import MoveRecord, Moves
 from headrace.state.records import Deployment, FederatedRecord, TreeRecord
@@ -282,6 +283,9 @@ class _AtRest:
 
     def state(self, job: str, site: str) -> Path:
         return job_folder(self.project, job)
+
+    def keeps(self, job: str, site: str) -> Path | None:
+        return place_of(self.project, job, site)
 
     def start(self, job: str, site: str) -> None:
         raise EngineError(f"{job} is not started by this process")

@@ -30,6 +30,7 @@ from headrace.service.channel_layout import channel_context, fed_tree_context, p
 from headrace.service.fleet import Fleet, queries
 from headrace.service.layout import gone_context, job_folder, query_context, tree_context
 from headrace.service.spread_records import NOTHING
+from headrace.service.storages import place_of
 from headrace.state.moves import MoveRecord, Moves
 
 Movable = Job | TreeJob | FederatedJob | ChannelJob
@@ -53,6 +54,7 @@ class FleetSites:
         return self.ways.others(job)
 
     def prepare(self, job: str, site: str) -> None:
+        self.keeps(job, site)
         self.ways.prepare(movable(self.project(), self._unit(job), self.fleet.spread.plan), site)
 
     def runs(self, job: str, site: str) -> bool:
@@ -71,6 +73,9 @@ class FleetSites:
 
     def state(self, job: str, site: str) -> Path:
         return job_folder(self.project(), job)
+
+    def keeps(self, job: str, site: str) -> Path | None:
+        return place_of(self.project(), job, site)
 
     def start(self, job: str, site: str) -> None:
         error = self.fleet.start(self.project(), replace(self._unit(job), site=site))

@@ -49,6 +49,7 @@ from headrace.service.refusals import plans_of, refuse_endless, refuse_results
 from headrace.service.rows import Rows, rows_of
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.service.spreading import used_sites
+from headrace.service.storages import sweep_storages
 from headrace.state.lock import DRAINING, RUNNING, RunLock
 from headrace.state.moves import Moves
 from headrace.state.store import Store
@@ -147,6 +148,7 @@ def run_project(
         Fence(own_folder(project)).clear()
         clear_remote(project, moves)
         remove_rehearsals(jobs_folder(project))
+        sweep_storages(project)
         with gathering(options.master, watcher.note) as gathered:
             looks = each_round or (lambda project, fleet: _gather(gathered, options, project, fleet))
             return _run(project, options, environ, store, moves, watcher, looks)

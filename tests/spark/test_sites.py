@@ -14,8 +14,10 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.runtime.executor import JobState
+from headrace.runtime.spark.checkpoint import last_committed
 from headrace.runtime.spark.remote import Ledger
 from headrace.runtime.spark.servers import kill, servers
+from headrace.runtime.storage import CHECKPOINT, named
 from headrace.service.sites import Up, down, status, up
 from tests.moves_load import Feeder
 from tests.moves_manager import Manager, fresh
@@ -73,6 +75,40 @@ def test_jobs_that_moved_answer_as_if_they_had_not(folder: Path, tmp_path: Path)
         manager.executor.close()
     assert manager.load.problems(JOBS) == []
     assert Ledger(tmp_path / ".headrace", fresh).left() == []
+
+
+def committed(checkpoint: Path) -> int:
+    """The newest batch, once there is one: so there is something to take along."""
+    deadline = time.monotonic() + 120
+    while (newest := last_committed(checkpoint)) < 0:
+        assert time.monotonic() < deadline, checkpoint
+        time.sleep(0.1)
+    return newest
+
+
+def test_checkpoints_go_from_the_storage_of_one_site_to_that_of_another(folder: Path, tmp_path: Path) -> None:
+    """There and, of one job, back; each move copies them, and leaves none behind."""
+    manager = Manager(tmp_path, folder, fast=True, patience=PATIENCE, jobs=JOBS)
+    feeder = Feeder(manager.load, seed=6, every=1.5, most=100)
+    feeder.start()
+    manager.begin()
+    try:
+        for job, target in ((JOBS[0], "site2"), (JOBS[1], "site2"), (JOBS[0], "site1")):
+            before = committed(manager.sites.state(job, target) / CHECKPOINT)
+            outcome = manager.move(job, target)
+            assert outcome.moved, outcome
+            here = manager.sites.state(job, target) / CHECKPOINT
+            assert named(here) == tmp_path / f"fast-{target}" / job and last_committed(here) >= before
+        feeder.stop()
+        assert manager.drain() == []
+    finally:
+        manager.executor.close()
+    assert manager.load.problems(JOBS) == []
+    left = {
+        site: sorted(one.name for one in (tmp_path / f"fast-{site}").iterdir()) for site in manager.sites_at
+    }
+    assert left == {"site1": [JOBS[0]], "site2": [JOBS[1]]}
+    assert any((tmp_path / "fast-site1" / JOBS[0] / "state").iterdir())
 
 
 def test_what_a_killed_manager_leaves_running_is_ended_by_the_next(folder: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from headrace.runtime.spark.remote import Ledger, Left, address_of, stop_all, st
 from headrace.runtime.spark.servers import Server, kill
 from headrace.runtime.spark.session import Session
 from headrace.runtime.spark.tree import TreeRun
+from headrace.runtime.storage import keep_at
 
 _REHEARSAL_SECONDS = 300.0
 _LOOK_SECONDS = 0.05
@@ -179,8 +180,10 @@ class SitesExecutor(SparkExecutor):
         context = unit.context(site)
         folder = context.state.with_name(f"{REHEARSAL}{context.state.name}")
         shutil.rmtree(folder, ignore_errors=True)
+        kept = None if context.storage is None else context.storage / folder.name
         try:
             run = _rehearsal(unit, site, folder)
+            keep_at(folder / "job", kept)
             with self._starting[context.endpoint]:
                 session = self._session(context)
                 _check_version(session, site)
@@ -192,7 +195,8 @@ class SitesExecutor(SparkExecutor):
             # Spark's client has errors of its own for a server that dies.
             raise EngineError(f"{unit.job.id} cannot run at {site}", detail=cause_of(error)) from error
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            for left in (folder, *((kept,) if kept is not None else ())):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_version(session: Session, site: str) -> None:
@@ -246,7 +250,7 @@ def _over_nothing(context: JobContext, state: Path, empty: Path) -> JobContext:
         name: stream.model_copy(update={"source": _nothing(stream.source, empty)})
         for name, stream in context.streams.items()
     }
-    return replace(context, streams=streams, state=state, results=state / "results", trigger=0)
+    return replace(context, streams=streams, state=state, results=state / "results", trigger=0, storage=None)
 
 
 def _nothing(source: Source, empty: Path) -> Source:

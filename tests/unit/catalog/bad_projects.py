@@ -206,6 +206,13 @@ SHAPE = [
     Bad("link cost below 0", "name: p\nlinks:\n  - between: [a, b]\n    cost: ▶-1\n", "at least 0, not -1"),
     Bad("link cost is text", "name: p\nlinks:\n  - between: [a, b]\n    cost: ▶high\n", "must be a number"),
     Bad(
+        "storage",
+        "name: p\nsites: {a: {storage: ▶fast}}\n",
+        '"fast" is not a whole path',
+        "storage: /mnt/fast",
+    ),
+    Bad("remote storage", "name: p\nsites: {a: {storage: ▶s3://b/c}}\n", '"s3://b/c" is not a whole path'),
+    Bad(
         "rule",
         "name: p\nplanner: {rebalance: {▶polcy: ours}}\n",
         'key "polcy" in planner.rebalance',

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headrace.catalog.model import Sink
@@ -59,6 +59,8 @@ class World:
     jobs: tuple[str, ...] = ("q",)
     shared: bool = True
     """All sites see one storage."""
+    fast: bool = False
+    """Sites keep checkpoints in storages of their own."""
     proven: bool = True
     """A cut-off site can be killed; otherwise its lease has to be waited for."""
     events: list[Event] = field(default_factory=list)
@@ -100,6 +102,10 @@ class World:
             self._happen(f"mend {site}")
 
     # -- the storage and the copies -------------------------------------------------------------------
+
+    def storage(self, site: str) -> Path | None:
+        """Where the site has checkpoints. The last one has them where the jobs have all else."""
+        return self.root / f"fast-{site}" if self.fast and site != SITES[-1] else None
 
     def state(self, job: str, site: str) -> Path:
         return self.root / ("storage" if self.shared else f"storage-{site}") / job
@@ -235,7 +241,8 @@ class Manager:
 
     def _context(self, job: str, site: str) -> JobContext:
         state = self._world.state(job, site)
-        return JobContext({}, {}, Sink(), self._world.root, state, state / "results", site)
+        context = JobContext({}, {}, Sink(), self._world.root, state, state / "results", site)
+        return replace(context, storage=self._world.storage(site))
 
     def answers(self, site: str) -> bool:
         self._world.point()

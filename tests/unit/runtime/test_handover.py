@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import EngineError
-from headrace.runtime.handover import Position, digests, hand_over, pause_after, position_of, retire
+from headrace.runtime.copies import digests
+from headrace.runtime.handover import Position, hand_over, pause_after, position_of, retire
 
 
 def kept(folder: Path, batches: int = 3, plan: str = "p") -> Path:
