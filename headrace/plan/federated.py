@@ -77,6 +77,11 @@ class FederatedJob:
             raise InternalError(f"FederatedJob {self.id}: wrong members")
 
     @property
+    def on_spark(self) -> bool:
+        """Whether DuckDB does nothing for it: it is watched, and may be split when rates change."""
+        return not any(Engine.DUCKDB in member.engines for member in self.members)
+
+    @property
     def fingerprint(self) -> str:
         """What a checkpoint and the window tables belong to: every query with its split."""
         texts = (f"{format_plan(m.plan)}\n{' '.join(m.engines)} {m.after}" for m in self.members)

@@ -68,6 +68,10 @@ def bounded(job: FederatedJob, queries: Collection[str], until: int) -> Federate
     return replace(job, members=tuple(members))
 
 
+def how_split(job: FederatedJob) -> str:
+    return "on Spark alone, to be chosen for again" if job.on_spark else "split between Spark and DuckDB"
+
+
 def federated_id(job: FederatedJob, used: set[str]) -> str:
     """An id for a new job that is not in `used`, which then holds it."""
     first = f"fed-{job.fingerprint[:8]}"

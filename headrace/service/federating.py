@@ -1,8 +1,12 @@
 """Which queries are split between Spark and DuckDB, and how: by the planner, or as the project file says.
 
-A query is split where it names an engine, or where it is in no tree and `planner.federation` is on. One that
-ends up on Spark alone runs as an ordinary job. Others of one site that read the same streams are one job, so
-that rows which several of them want travel once.
+A query is split where it names an engine, or where it is in no tree and `planner.federation` is on. Those of
+one site that read the same streams are one job, so that rows which several of them want travel once.
+
+One that ends up on Spark alone is a split job, too, where it may be split later: the planner chose, and its
+windows can be handed over. It is the only query of that job: there is nothing to share, and a query that is
+handed over leaves what it did behind, for as long as the job goes on for others. Elsewhere, Spark alone is an
+ordinary job.
 """
 
 from __future__ import annotations
@@ -58,6 +62,12 @@ class Choice:
     @property
     def on_spark(self) -> bool:
         return Engine.DUCKDB not in self.engines
+
+    def may_change(self, project: Project) -> bool:
+        """Whether another split can take over while it runs. A query that is spread over sites is cut
+        there instead, which only ordinary jobs are."""
+        spread = project.planner.spread and self.on_spark
+        return self.asked == "auto" and self.plan.window is not None and not spread
 
 
 def asked(project: Project, query: Query) -> str | None:
@@ -149,18 +159,19 @@ def split_jobs(
 ) -> tuple[tuple[Job, ...], tuple[FederatedJob, ...]]:
     """The jobs that stay as they are, and the ones that are made of the others. `used` holds ids that are
     taken, and then also the new ones."""
-    choices = {name: one for name, one in choices_of(project, jobs).items() if not one.on_spark}
+    found = choices_of(project, jobs)
+    choices = {name: one for name, one in found.items() if not one.on_spark or one.may_change(project)}
     plain = tuple(job for job in jobs if job.query not in choices)
     groups: dict[tuple[str, frozenset[str], str], list[FederatedMember]] = {}
     for name, choice in choices.items():
         # One that does not show its windows cannot leave a job that goes on without it.
-        alone = name if choice.plan.window is None else ""
+        alone = name if choice.on_spark or choice.plan.window is None else ""
         key = (choice.site, frozenset(streams_of(choice.plan)), alone)
         groups.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
     made: list[FederatedJob] = []
     for (site, _, _), members in groups.items():
-        found = _in_databases(project, site, members)
-        made += [replace(one, id=federated_id(one, used)) for one in found]
+        for one in _in_databases(project, site, members):
+            made.append(replace(one, id=federated_id(one, used)))
     return plain, tuple(made)
 
 

@@ -13,6 +13,7 @@ from headrace.plan.placed import Job, PlacedPlan
 from headrace.plan.text import plan_lines
 from headrace.planners.federation.problem import Federated, Loser, Part, Split
 from headrace.service.calibration_file import federation_costs_of
+from headrace.service.federated_records import how_split
 from headrace.service.federating import Choice, asked, choose
 from headrace.service.federating_problem import node_ids
 from headrace.service.predict import NEVER
@@ -123,8 +124,9 @@ def members_as_jobs(everything: PlacedPlan) -> list[Job]:
 
 def split_steps(everything: PlacedPlan) -> list[str]:
     return [
-        f"start {job.query} in {job.id} on {job.site}, split between Spark and DuckDB"
-        for job in members_as_jobs(everything)
+        f"start {member.query} in {job.id} on {job.site}, {how_split(job)}"
+        for job in everything.federated
+        for member in job.members
     ]
 
 
@@ -271,6 +273,8 @@ def _node_rates(choice: Choice) -> dict[str, float]:
 def _lines(data: FederationData) -> list[str]:
     chosen = data["chosen"]
     where = f"in {data['job']}" if data["job"] else "as a job on Spark"
+    if data["job"] and not chosen["on_duckdb"]:
+        where += ", all on Spark, and is looked at again while it runs"
     rates = ", ".join(f"{name} {rate:,.6g} rows/s" for name, rate in data["rates"].items())
     cores = "" if data["cores"] is None else f" of {data['cores']:g}"
     feasible = "feasible" if chosen["feasible"] else "NOT feasible: it cannot keep up"

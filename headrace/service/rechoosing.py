@@ -114,15 +114,23 @@ def seen_at(
     """Rows per second of each stream, and what is known of other nodes, where `rate` rows come in all.
     Streams of which nothing is known share the rest as they are declared."""
     rates, seen = dict[str, float](), dict[lp.LogicalPlan, float]()
-    for number, node in enumerate(lp.nodes(plan)):
+    for number, counted in enumerate(lp.nodes(plan)):
         if number not in known:
             continue
+        node = _without_projections(counted)
         if isinstance(node, lp.StreamScan):
             rates[node.stream] = known[number] * rate
         else:
             seen[node] = known[number] * (rate if node.shape is lp.Shape.STREAM else 1.0)
     rest = {name: one for name, one in declared.items() if name not in rates}
     return rates | scaled(rest, max(0.0, rate - sum(rates.values()))), seen
+
+
+def _without_projections(node: lp.LogicalPlan) -> lp.LogicalPlan:
+    """What the planner asks for: a projection has as many rows as what is below it."""
+    while isinstance(node, lp.Project):
+        node = node.input
+    return node
 
 
 @dataclass(frozen=True, slots=True)

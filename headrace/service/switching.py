@@ -16,7 +16,7 @@ from datetime import datetime
 
 from headrace.catalog.model import Project
 from headrace.errors import EngineError
-from headrace.plan.federated import FederatedJob, FederatedMember
+from headrace.plan.federated import Engine, FederatedJob, FederatedMember
 from headrace.plan.logical import Window, nodes, streams_of
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.estimates import expected_rate
@@ -129,15 +129,20 @@ class Switching:
         progress = self._fleet.states.get(job.id)
         if rate is None or progress is None or progress.state is not JobState.RUNNING:
             return
+        if any(held.old.id == job.id for held in self._held):
+            return  # What is written down of the job has a bound that it has not taken yet.
         found: dict[str, Engines] = {}
+        reasons: dict[str, str] = {}
         for member in self._free(job):
             choice, why = self._judged(project, job, member, rate)
             if why:
-                found[member.query] = choice.engines
-                held = f", {progress.state_rows:,} rows held" if progress.state_rows else ""
-                self._note(f"{member.query}: another split is better at {rate:,.4g} rows/s{held}: {why}")
-        if found:
-            self._hand_over(job, found)
+                found[member.query], reasons[member.query] = choice.engines, why
+        leaving = _together(found)
+        held = f", {progress.state_rows:,} rows held" if progress.state_rows else ""
+        for query in leaving:
+            self._note(f"{query}: another split is better at {rate:,.4g} rows/s{held}: {reasons[query]}")
+        if leaving:
+            self._hand_over(job, leaving)
 
     def _free(self, job: FederatedJob) -> Iterable[FederatedMember]:
         """The members that may be moved: the planner chose for them, and no handover is under way."""
@@ -225,6 +230,15 @@ class Switching:
             self._save()
             self._fleet.forget(job.id)
             self._keeper.remove_ready()
+
+
+def _together(found: dict[str, Engines]) -> dict[str, Engines]:
+    """Of those that are to leave a job, the ones that share the next. A query that goes to Spark alone gets
+    a job to itself, as in `split_jobs`; then it is the others' turn."""
+    for query, engines in found.items():
+        if Engine.DUCKDB not in engines:
+            return {query: engines}
+    return found
 
 
 def _hands_over(unit: Unit, new: FederatedJob) -> bool:

@@ -18,9 +18,12 @@ import pyarrow as pa
 import pytest
 
 from headrace.catalog.model import FileSource, Format, Project
+from headrace.cost.federation import FederationCosts
 from headrace.runtime.executor import ENDED
 from headrace.runtime.spark.executor import SparkExecutor
+from headrace.service.federated_records import job_of
 from headrace.service.layout import results_folder, state_file
+from headrace.service.planning import plan_project
 from headrace.service.rechoosing import Rules
 from headrace.service.results import verify_results
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
@@ -121,16 +124,29 @@ def run(project: Project, executor: SparkExecutor, options: Options, until: Any)
         return runner.run(Borrowed(executor)), notes
 
 
-def test_a_jump_of_the_rate_moves_a_query_to_another_split(tmp_path: Path, executor: SparkExecutor) -> None:
+# Moving rows is dear here, and a micro-batch of Spark's own windows less so: few rows go to DuckDB.
+BETWEEN_SPLITS = replace(PRICES, spark_batch=0.02, spark_state=1e-7, spark_copy=1e-8, transfer_in=5e-6)
+# A statement is dear, and so is a row in each of its windows on Spark: few rows stay there.
+FROM_SPARK = replace(PRICES, spark_batch=1e-4, spark_state=1e-7, spark_copy=1e-4, statement=0.1)
+
+
+@pytest.mark.parametrize(
+    ("costs", "begins_on_spark"), [(BETWEEN_SPLITS, False), (FROM_SPARK, True)], ids=["split", "on spark"]
+)
+def test_a_jump_of_the_rate_moves_a_query_to_another_split(
+    tmp_path: Path, executor: SparkExecutor, costs: FederationCosts, begins_on_spark: bool
+) -> None:
     project = with_parquet(write(tmp_path, top=f"{TOP.replace('10 SECONDS', '6 SECONDS')}#engine: auto"))
-    # Moving rows is dear here, and a micro-batch of Spark's own windows less so: few rows go to DuckDB.
-    calibrated(
-        project, replace(PRICES, spark_batch=0.02, spark_state=1e-7, spark_copy=1e-8, transfer_in=5e-6)
-    )
+    calibrated(project, costs)
+    (first,) = plan_project(project).federated
+    assert first.on_spark is begins_on_spark
     readings(tmp_path, 0, FILES)
     here = Options(master="local[2]")
     _, notes = run(project, executor, here, lambda notes, _: any("are given by" in n for n in notes))
     assert any("another split is better" in note for note in notes), notes
+    with Store(state_file(project)) as store:
+        old, new = map(job_of, store.deployment().federated)
+    assert (old.id, old.on_spark, new.on_spark) == (first.id, begins_on_spark, False)
     # However far the first job had come when it handed over, these windows are all beyond that instant.
     readings(tmp_path, FILES, LATER)
     outcome, _ = run(project, executor, replace(here, drain=True), lambda *_: False)
