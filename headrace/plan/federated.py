@@ -50,6 +50,8 @@ class FederatedMember:
     engines: tuple[Engine, ...]
     after: int | None = None
     until: int | None = None
+    written: lp.LogicalPlan | None = None
+    """What the query says where `plan` makes its joins in another order."""
 
     def __post_init__(self) -> None:
         if len(self.engines) != len(operators(self.plan)):
@@ -59,7 +61,13 @@ class FederatedMember:
 
     @property
     def fingerprint(self) -> str:
-        """Of the whole query: a result folder belongs to one fingerprint, whatever the split."""
+        """Of the whole query: a result folder belongs to one fingerprint, whatever the split and the order
+        of joins."""
+        return fingerprint(format_plan(self.written or self.plan))
+
+    @property
+    def plan_fingerprint(self) -> str:
+        """Of its plan: what was seen of relations is known by their numbers in that."""
         return fingerprint(format_plan(self.plan))
 
 

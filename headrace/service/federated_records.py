@@ -28,6 +28,8 @@ def members_of(record: FederatedRecord) -> tuple[FederatedMember, ...]:
             tuple(Engine(name) for name in one["engines"]),
             one["after"],
             one["until"],
+            # Records of older versions have none.
+            from_data(one["written"]) if one.get("written") else None,
         )
         for one in json.loads(record.members)
     )
@@ -44,6 +46,7 @@ def _to_data(member: FederatedMember) -> dict[str, object]:
         "engines": [str(engine) for engine in member.engines],
         "after": member.after,
         "until": member.until,
+        "written": None if member.written is None else to_data(member.written),
     }
 
 

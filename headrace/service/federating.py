@@ -36,10 +36,23 @@ from headrace.service.federating_problem import Rates, Seen, node_ids, not_feder
 from headrace.units import counted
 
 if TYPE_CHECKING:
-    from headrace.planners.federation.problem import Allowed, Federated
+    from headrace.planners.federation.problem import Allowed, Federated, Plan, Split
 
 RUNNERS = 3
 _ALLOWED: dict[str, Allowed] = {"auto": "both", "spark": "spark", "duckdb": "duckdb"}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOrder:
+    """What the planner found for the joins of a query, and for the order that is written."""
+
+    written: LogicalPlan
+    chosen_text: str
+    written_text: str
+    chosen_split: Split
+    written_split: Split
+    """Each with the best engines for that order."""
+    examined: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +62,14 @@ class Choice:
     query: str
     site: str
     plan: LogicalPlan
+    """With its joins in the order that was chosen."""
     asked: str
     """auto, spark, duckdb, or `engines`: a list in the project file."""
     answer: Federated
     too_much: tuple[str, ...] = ()
     """Operators that are on Spark because what they read would not fit DuckDB's memory."""
+    order: JoinOrder | None = None
+    """In which order its joins of windows are made; None: there is no choice."""
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -62,6 +78,12 @@ class Choice:
     @property
     def on_spark(self) -> bool:
         return Engine.DUCKDB not in self.engines
+
+    @property
+    def member(self) -> FederatedMember:
+        other = self.order is not None and self.order.written != self.plan
+        written = self.order.written if self.order is not None and other else None
+        return FederatedMember(self.query, self.plan, self.engines, written=written)
 
     def may_change(self, project: Project) -> bool:
         """Whether another split can take over while it runs. A query that is spread over sites is cut
@@ -88,35 +110,82 @@ def choose(
     rates: Rates | None = None,
     seen: Seen | None = None,
     costs: FederationCosts | None = None,
+    reorder: bool = True,
 ) -> Choice | str:
     """The split of a query that is in no tree, or why it has none; `site`, `rates` and `seen` take the place
-    of what the project file says or lets expect. Raises UserError for a list of engines that does not fit the
-    query's operators."""
+    of what the project file says or lets expect. Where the planner chooses, joins of windows may come in
+    another order, unless `reorder` says no: what runs keeps its order. Raises UserError for a list of engines
+    that does not fit the query's operators."""
     wanted = asked(project, query)
     reason = not_federated(plan)
     fixed = _fixed(query, plan)
     if wanted is None or reason:
         return reason or "federation is off in the project file"
-    # Imported here: a project without federation does without the planner.
-    from headrace.planners.federation.problem import Options
-    from headrace.planners.federation.solve import solve
-
     place = site or query.site
     prices = costs or federation_costs_of(project, place)[0]
-    options = Options(engine=_ALLOWED.get(wanted, "both"), runners=RUNNERS)
-    problem = problem_of(project, place, plan, prices, rates, fixed, seen)
-    pinned = [one.engine for one in problem.operators]
-    while True:
-        # Part of a deployment: what comes out must not depend on the clock.
-        answer = solve(problem, options, lambda: 0.0)
-        over = readers_of_too_much(problem, answer.split.engines) if wanted == "auto" else []
-        if not over:
-            break
-        pinned = [Engine.SPARK if n in over else engine for n, engine in enumerate(pinned)]
-        problem = problem_of(project, place, plan, prices, rates, tuple(pinned), seen)
-    named = [one.name for one, engine in zip(problem.operators, pinned, strict=True) if engine is not None]
-    too_much = tuple(named) if wanted == "auto" else ()
-    return Choice(query.name, place, plan, wanted, answer, too_much)
+    choosing = _Choosing(project, query.name, place, wanted, prices, rates, seen)
+    written = choosing.split(plan, fixed)
+    found = choosing.ordered(written) if reorder and wanted == "auto" else written
+    # An ordinary job runs what is written.
+    return written if found.on_spark and not found.may_change(project) else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Choosing:
+    project: Project
+    query: str
+    site: str
+    wanted: str
+    prices: FederationCosts
+    rates: Rates | None
+    seen: Seen | None
+
+    def split(self, plan: LogicalPlan, fixed: tuple[Engine, ...] | None = None) -> Choice:
+        """The best engines for a plan."""
+        # Imported here: a project without federation does without the planner.
+        from headrace.planners.federation.problem import Options
+        from headrace.planners.federation.solve import solve
+
+        options = Options(engine=_ALLOWED.get(self.wanted, "both"), runners=RUNNERS)
+        problem = self._problem(plan, fixed)
+        pinned = [one.engine for one in problem.operators]
+        while True:
+            # Part of a deployment: what comes out must not depend on the clock.
+            answer = solve(problem, options, lambda: 0.0)
+            over = readers_of_too_much(problem, answer.split.engines) if self.wanted == "auto" else []
+            if not over:
+                break
+            pinned = [Engine.SPARK if n in over else engine for n, engine in enumerate(pinned)]
+            problem = self._problem(plan, tuple(pinned))
+        named = [
+            one.name for one, engine in zip(problem.operators, pinned, strict=True) if engine is not None
+        ]
+        too_much = tuple(named) if self.wanted == "auto" else ()
+        return Choice(self.query, self.site, plan, self.wanted, answer, too_much)
+
+    def _problem(self, plan: LogicalPlan, engines: tuple[Engine | None, ...] | None) -> Plan:
+        return problem_of(self.project, self.site, plan, self.prices, self.rates, engines, self.seen)
+
+    def ordered(self, written: Choice) -> Choice:
+        """The query with its joins in the order of phase one, where that is better than what is written."""
+        from headrace.service.federating_joins import joins_of, order_text
+        from headrace.service.federating_order import best_order, is_cheaper
+
+        joins = joins_of(written.plan)
+        if isinstance(joins, str):
+            return written
+        found = best_order(self.project, self.site, joins, self.prices, self.rates)
+        other = written if found.plan is written.plan else self.split(found.plan)
+        best = other if is_cheaper(other.answer.split, written.answer.split) else written
+        order = JoinOrder(
+            written.plan,
+            order_text(joins.written if best is written else found.order, joins.names),
+            order_text(joins.written, joins.names),
+            best.answer.split,
+            written.answer.split,
+            found.examined,
+        )
+        return replace(best, order=order)
 
 
 def _fixed(query: Query, plan: LogicalPlan) -> tuple[Engine, ...] | None:
@@ -167,11 +236,11 @@ def split_jobs(
         # One that does not show its windows cannot leave a job that goes on without it.
         alone = name if choice.on_spark or choice.plan.window is None else ""
         key = (choice.site, frozenset(streams_of(choice.plan)), alone)
-        groups.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
+        groups.setdefault(key, []).append(choice.member)
     made: list[FederatedJob] = []
     for (site, _, _), members in groups.items():
-        for one in _in_databases(project, site, members):
-            made.append(replace(one, id=federated_id(one, used)))
+        in_databases = _in_databases(project, site, members)
+        made += [replace(one, id=federated_id(one, used)) for one in in_databases]
     return plain, tuple(made)
 
 

@@ -168,7 +168,9 @@ def _whole(
     for split in everything.federated:
         queries = tuple(member.query for member in split.members)
         plans = [member.plan for member in split.members]
-        found.append(Whole(split.id, queries, split.site, staying_together(split), bring.all(plans, split.site)))
+        found.append(
+            Whole(split.id, queries, split.site, staying_together(split), bring.all(plans, split.site))
+        )
     for job in everything.jobs:
         if job.query in reasons:
             brought = bring.all([job.plan], job.site)

@@ -158,16 +158,16 @@ def peel(plan: LogicalPlan, numbers: Iterator[int], is_leaf: Callable[[LogicalPl
     Refused where something else is in between."""
     if is_leaf(plan):
         number = next(numbers)
-        items = tuple((c.name, ColumnRef(name_of(number, c.name), c.type)) for c in plan.schema)
-        return Peeled((plan,), (), (), items)
+        own = tuple((c.name, ColumnRef(name_of(number, c.name), c.type)) for c in plan.schema)
+        return Peeled((plan,), (), (), own)
     match plan:
         case IntervalJoin() | WindowJoin():
             left, right = (peel(side, numbers, is_leaf) for side in plan.inputs)
             return _peel_join(plan, left, right)
         case Filter():
             below = peel(plan.input, numbers, is_leaf)
-            own = tuple(below.over(part) for part in conjuncts(plan.predicate))
-            return Peeled(below.leaves, (*below.parts, *own), below.bounds, below.items)
+            parts = tuple(below.over(part) for part in conjuncts(plan.predicate))
+            return Peeled(below.leaves, (*below.parts, *parts), below.bounds, below.items)
         case Project():
             below = peel(plan.input, numbers, is_leaf)
             items = tuple((name, below.over(expr)) for name, expr in plan.items)
@@ -176,9 +176,7 @@ def peel(plan: LogicalPlan, numbers: Iterator[int], is_leaf: Callable[[LogicalPl
 
 
 def _peel_join(node: IntervalJoin | WindowJoin, left: Peeled, right: Peeled) -> Peeled:
-    both = Peeled(
-        (*left.leaves, *right.leaves), (*left.parts, *right.parts), (), (*left.items, *right.items)
-    )
+    both = Peeled((*left.leaves, *right.leaves), (*left.parts, *right.parts), (), (*left.items, *right.items))
     on = tuple(_equal(left.over(mine), right.over(theirs)) for mine, theirs in node.on)
     own = tuple(both.over(part) for part in conjuncts(node.residual))
     bounds = tuple(

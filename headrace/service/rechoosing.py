@@ -188,7 +188,7 @@ class Looks:
     observing: dict[str, Observing] = field(default_factory=dict)
     """By job."""
     known: dict[str, Known] = field(default_factory=dict)
-    """By the fingerprint of a query: another query of that name is another one."""
+    """By the fingerprint of a plan: another query of that name is another one, and so is another order."""
 
     def see(self, job: str, seen: Seen) -> None:
         self.observing.setdefault(job, Observing(self.rules)).see(seen)
@@ -199,7 +199,7 @@ class Looks:
 
     def learn(self, job: str, member: FederatedMember, at: float) -> Known:
         """What is known of a query's relations, with what its job has seen of them lately."""
-        rate, known = self.rate(job, at), self.known.setdefault(member.fingerprint, {})
+        rate, known = self.rate(job, at), self.known.setdefault(member.plan_fingerprint, {})
         if rate is not None:
             made = self.observing[job].made
             own = {number: one for (query, number), one in made.items() if query == member.query}

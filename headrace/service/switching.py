@@ -161,10 +161,10 @@ class Switching:
         """The best split at this rate and these sizes, and why it is to be taken; nothing where it is not."""
         streams = {name for one in job.members for name in streams_of(one.plan)}
         declared = {name: expected_rate(project.streams[name]) for name in streams}
-        known = self._looks.known.get(member.fingerprint, {})
+        known = self._looks.known.get(member.plan_fingerprint, {})
         rates, seen = seen_at(member.plan, known, declared, rate)
         query = project.queries[member.query]
-        choice = choose(project, query, member.plan, site=job.site, rates=rates, seen=seen)
+        choice = choose(project, query, member.plan, site=job.site, rates=rates, seen=seen, reorder=False)
         assert isinstance(choice, Choice)  # It runs split, so it can be.
         current, _, _ = split_cost(project, job.site, member, rates, seen)
         verdict = self._looks.judge(member.query, current, choice.answer.split)
@@ -182,7 +182,7 @@ class Switching:
             self._held.append(_Handover(*written))
 
     def _save(self) -> None:
-        deployed = {member.fingerprint for job in self._jobs() for member in job.members}
+        deployed = {member.plan_fingerprint for job in self._jobs() for member in job.members}
         known = {name: one for name, one in self._looks.known.items() if name in deployed}
         save_seen(self._keeper.project, known)
 

@@ -30,6 +30,7 @@ from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
 from tests.spark.harness import write_batches
 from tests.unit.service.federated_sample import PRICES, TOP, calibrated, write
+from tests.unit.service.test_federating_joins import DEAR_JOINS, WORSE
 
 pytestmark = pytest.mark.spark
 
@@ -155,3 +156,23 @@ def test_a_jump_of_the_rate_moves_a_query_to_another_split(
     assert verdict.equal and verdict.published > 50, verdict
     files = results_folder(project, project.queries["top"]).glob("part-*")
     assert len({path.stem.rpartition("-")[2] for path in files}) == 2, "both jobs have given windows"
+
+
+@pytest.mark.parametrize(
+    ("costs", "on_spark"), [(DEAR_JOINS, False), (replace(DEAR_JOINS, statement=1000.0), True)]
+)
+def test_joins_in_another_order(
+    tmp_path: Path, executor: SparkExecutor, costs: FederationCosts, on_spark: bool
+) -> None:
+    """The results are read again by the query as it is written."""
+    # A threshold that many results pass.
+    sql = WORSE.replace("0.5 * c.x", "0.01 * c.x")
+    project = with_parquet(write(tmp_path, q=f"{sql}#engine: auto"))
+    calibrated(project, costs)
+    (job,) = plan_project(project).federated
+    assert job.members[0].written is not None and job.on_spark is on_spark
+    readings(tmp_path, 0, 3)
+    outcome, _ = run(project, executor, Options(master="local[2]", drain=True), lambda *_: False)
+    assert outcome.exit_code == 0, outcome.failures
+    verdict = verify_results(project, "q")
+    assert verdict.equal and verdict.published > 20, verdict

@@ -17,6 +17,6 @@ Rank = tuple[int, float, float]
 
 
 def rank(c_b: float, c_u: float, limit: float = FEASIBLE) -> Rank:
-    """`limit` is 1 in the definition, here with room for rounding; inf leaves only C_u, which is what 8.4 of the paper calls no
-    feasibility check."""
+    """`limit` is 1 in the definition, here with room for rounding; inf leaves only C_u, which is what 8.4 of
+    the paper calls no feasibility check."""
     return (0, c_u, c_b) if c_b <= limit else (1, c_b, c_u)

@@ -18,6 +18,7 @@ from headrace.service.federating import Choice, check_engines, choose
 from headrace.service.federating_load import ROOM, kept_bytes, readers_of_too_much
 from headrace.service.federating_problem import NO_CHOICE, NO_WINDOW, problem_of
 from headrace.service.members import NAMES_ENGINE
+from headrace.service.placing_part import WATCHED, staying_together
 from headrace.service.planning import plan_jobs, plan_project
 from headrace.service.project import open_project
 from headrace.service.sharing import share
@@ -177,6 +178,7 @@ def test_spark_alone_is_watched_where_the_planner_chose_it(tmp_path: Path) -> No
     placed = plan_project(found)
     assert [[m.query for m in job.members] for job in placed.federated] == [["near"], ["again"], ["top"]]
     assert all(job.on_spark for job in placed.federated)
+    assert {staying_together(job) for job in placed.federated} == {WATCHED}
     assert [job.query for job in placed.jobs] == ["hidden"], "it cannot be handed over"
     for name in ("near", "hidden"):
         assert chosen(found, name).on_spark and chosen(found, name).asked == "auto"
