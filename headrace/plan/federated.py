@@ -50,6 +50,8 @@ class FederatedMember:
     engines: tuple[Engine, ...]
     after: int | None = None
     until: int | None = None
+    written: lp.LogicalPlan | None = None
+    """What the query says where `plan` makes its joins in another order."""
 
     def __post_init__(self) -> None:
         if len(self.engines) != len(operators(self.plan)):
@@ -59,7 +61,13 @@ class FederatedMember:
 
     @property
     def fingerprint(self) -> str:
-        """Of the whole query: a result folder belongs to one fingerprint, whatever the split."""
+        """Of the whole query: a result folder belongs to one fingerprint, whatever the split and the order
+        of joins."""
+        return fingerprint(format_plan(self.written or self.plan))
+
+    @property
+    def plan_fingerprint(self) -> str:
+        """Of its plan: what was seen of relations is known by their numbers in that."""
         return fingerprint(format_plan(self.plan))
 
 
@@ -75,6 +83,11 @@ class FederatedJob:
     def __post_init__(self) -> None:
         if not self.members or len({m.query for m in self.members}) != len(self.members):
             raise InternalError(f"FederatedJob {self.id}: wrong members")
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether DuckDB does nothing for it: it is watched, and may be split when rates change."""
+        return not any(Engine.DUCKDB in member.engines for member in self.members)
 
     @property
     def fingerprint(self) -> str:

@@ -28,6 +28,8 @@ def members_of(record: FederatedRecord) -> tuple[FederatedMember, ...]:
             tuple(Engine(name) for name in one["engines"]),
             one["after"],
             one["until"],
+            # Records of older versions have none.
+            from_data(one["written"]) if one.get("written") else None,
         )
         for one in json.loads(record.members)
     )
@@ -44,6 +46,7 @@ def _to_data(member: FederatedMember) -> dict[str, object]:
         "engines": [str(engine) for engine in member.engines],
         "after": member.after,
         "until": member.until,
+        "written": None if member.written is None else to_data(member.written),
     }
 
 
@@ -66,6 +69,10 @@ def bounded(job: FederatedJob, queries: Collection[str], until: int) -> Federate
     """These queries give no window of the job that ends later."""
     members = (replace(m, until=until) if m.query in queries else m for m in job.members)
     return replace(job, members=tuple(members))
+
+
+def how_split(job: FederatedJob) -> str:
+    return "on Spark alone, to be chosen for again" if job.on_spark else "split between Spark and DuckDB"
 
 
 def federated_id(job: FederatedJob, used: set[str]) -> str:

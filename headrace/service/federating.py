@@ -1,8 +1,12 @@
 """Which queries are split between Spark and DuckDB, and how: by the planner, or as the project file says.
 
-A query is split where it names an engine, or where it is in no tree and `planner.federation` is on. One that
-ends up on Spark alone runs as an ordinary job. Others of one site that read the same streams are one job, so
-that rows which several of them want travel once.
+A query is split where it names an engine, or where it is in no tree and `planner.federation` is on. Those of
+one site that read the same streams are one job, so that rows which several of them want travel once.
+
+One that ends up on Spark alone is a split job, too, where it may be split later: the planner chose, and its
+windows can be handed over. It is the only query of that job: there is nothing to share, and a query that is
+handed over leaves what it did behind, for as long as the job goes on for others. Elsewhere, Spark alone is an
+ordinary job.
 """
 
 from __future__ import annotations
@@ -32,10 +36,23 @@ from headrace.service.federating_problem import Rates, Seen, node_ids, not_feder
 from headrace.units import counted
 
 if TYPE_CHECKING:
-    from headrace.planners.federation.problem import Allowed, Federated
+    from headrace.planners.federation.problem import Allowed, Federated, Plan, Split
 
 RUNNERS = 3
 _ALLOWED: dict[str, Allowed] = {"auto": "both", "spark": "spark", "duckdb": "duckdb"}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOrder:
+    """What the planner found for the joins of a query, and for the order that is written."""
+
+    written: LogicalPlan
+    chosen_text: str
+    written_text: str
+    chosen_split: Split
+    written_split: Split
+    """Each with the best engines for that order."""
+    examined: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +62,14 @@ class Choice:
     query: str
     site: str
     plan: LogicalPlan
+    """With its joins in the order that was chosen."""
     asked: str
     """auto, spark, duckdb, or `engines`: a list in the project file."""
     answer: Federated
     too_much: tuple[str, ...] = ()
     """Operators that are on Spark because what they read would not fit DuckDB's memory."""
+    order: JoinOrder | None = None
+    """In which order its joins of windows are made; None: there is no choice."""
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -58,6 +78,18 @@ class Choice:
     @property
     def on_spark(self) -> bool:
         return Engine.DUCKDB not in self.engines
+
+    @property
+    def member(self) -> FederatedMember:
+        other = self.order is not None and self.order.written != self.plan
+        written = self.order.written if self.order is not None and other else None
+        return FederatedMember(self.query, self.plan, self.engines, written=written)
+
+    def may_change(self, project: Project) -> bool:
+        """Whether another split can take over while it runs. A query that is spread over sites is cut
+        there instead, which only ordinary jobs are."""
+        spread = project.planner.spread and self.on_spark
+        return self.asked == "auto" and self.plan.window is not None and not spread
 
 
 def asked(project: Project, query: Query) -> str | None:
@@ -78,35 +110,82 @@ def choose(
     rates: Rates | None = None,
     seen: Seen | None = None,
     costs: FederationCosts | None = None,
+    reorder: bool = True,
 ) -> Choice | str:
     """The split of a query that is in no tree, or why it has none; `site`, `rates` and `seen` take the place
-    of what the project file says or lets expect. Raises UserError for a list of engines that does not fit the
-    query's operators."""
+    of what the project file says or lets expect. Where the planner chooses, joins of windows may come in
+    another order, unless `reorder` says no: what runs keeps its order. Raises UserError for a list of engines
+    that does not fit the query's operators."""
     wanted = asked(project, query)
     reason = not_federated(plan)
     fixed = _fixed(query, plan)
     if wanted is None or reason:
         return reason or "federation is off in the project file"
-    # Imported here: a project without federation does without the planner.
-    from headrace.planners.federation.problem import Options
-    from headrace.planners.federation.solve import solve
-
     place = site or query.site
     prices = costs or federation_costs_of(project, place)[0]
-    options = Options(engine=_ALLOWED.get(wanted, "both"), runners=RUNNERS)
-    problem = problem_of(project, place, plan, prices, rates, fixed, seen)
-    pinned = [one.engine for one in problem.operators]
-    while True:
-        # Part of a deployment: what comes out must not depend on the clock.
-        answer = solve(problem, options, lambda: 0.0)
-        over = readers_of_too_much(problem, answer.split.engines) if wanted == "auto" else []
-        if not over:
-            break
-        pinned = [Engine.SPARK if n in over else engine for n, engine in enumerate(pinned)]
-        problem = problem_of(project, place, plan, prices, rates, tuple(pinned), seen)
-    named = [one.name for one, engine in zip(problem.operators, pinned, strict=True) if engine is not None]
-    too_much = tuple(named) if wanted == "auto" else ()
-    return Choice(query.name, place, plan, wanted, answer, too_much)
+    choosing = _Choosing(project, query.name, place, wanted, prices, rates, seen)
+    written = choosing.split(plan, fixed)
+    found = choosing.ordered(written) if reorder and wanted == "auto" else written
+    # An ordinary job runs what is written.
+    return written if found.on_spark and not found.may_change(project) else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Choosing:
+    project: Project
+    query: str
+    site: str
+    wanted: str
+    prices: FederationCosts
+    rates: Rates | None
+    seen: Seen | None
+
+    def split(self, plan: LogicalPlan, fixed: tuple[Engine, ...] | None = None) -> Choice:
+        """The best engines for a plan."""
+        # Imported here: a project without federation does without the planner.
+        from headrace.planners.federation.problem import Options
+        from headrace.planners.federation.solve import solve
+
+        options = Options(engine=_ALLOWED.get(self.wanted, "both"), runners=RUNNERS)
+        problem = self._problem(plan, fixed)
+        pinned = [one.engine for one in problem.operators]
+        while True:
+            # Part of a deployment: what comes out must not depend on the clock.
+            answer = solve(problem, options, lambda: 0.0)
+            over = readers_of_too_much(problem, answer.split.engines) if self.wanted == "auto" else []
+            if not over:
+                break
+            pinned = [Engine.SPARK if n in over else engine for n, engine in enumerate(pinned)]
+            problem = self._problem(plan, tuple(pinned))
+        named = [
+            one.name for one, engine in zip(problem.operators, pinned, strict=True) if engine is not None
+        ]
+        too_much = tuple(named) if self.wanted == "auto" else ()
+        return Choice(self.query, self.site, plan, self.wanted, answer, too_much)
+
+    def _problem(self, plan: LogicalPlan, engines: tuple[Engine | None, ...] | None) -> Plan:
+        return problem_of(self.project, self.site, plan, self.prices, self.rates, engines, self.seen)
+
+    def ordered(self, written: Choice) -> Choice:
+        """The query with its joins in the order of phase one, where that is better than what is written."""
+        from headrace.service.federating_joins import joins_of, order_text
+        from headrace.service.federating_order import best_order, is_cheaper
+
+        joins = joins_of(written.plan)
+        if isinstance(joins, str):
+            return written
+        found = best_order(self.project, self.site, joins, self.prices, self.rates)
+        other = written if found.plan is written.plan else self.split(found.plan)
+        best = other if is_cheaper(other.answer.split, written.answer.split) else written
+        order = JoinOrder(
+            written.plan,
+            order_text(joins.written if best is written else found.order, joins.names),
+            order_text(joins.written, joins.names),
+            best.answer.split,
+            written.answer.split,
+            found.examined,
+        )
+        return replace(best, order=order)
 
 
 def _fixed(query: Query, plan: LogicalPlan) -> tuple[Engine, ...] | None:
@@ -149,18 +228,19 @@ def split_jobs(
 ) -> tuple[tuple[Job, ...], tuple[FederatedJob, ...]]:
     """The jobs that stay as they are, and the ones that are made of the others. `used` holds ids that are
     taken, and then also the new ones."""
-    choices = {name: one for name, one in choices_of(project, jobs).items() if not one.on_spark}
+    found = choices_of(project, jobs)
+    choices = {name: one for name, one in found.items() if not one.on_spark or one.may_change(project)}
     plain = tuple(job for job in jobs if job.query not in choices)
     groups: dict[tuple[str, frozenset[str], str], list[FederatedMember]] = {}
     for name, choice in choices.items():
         # One that does not show its windows cannot leave a job that goes on without it.
-        alone = name if choice.plan.window is None else ""
+        alone = name if choice.on_spark or choice.plan.window is None else ""
         key = (choice.site, frozenset(streams_of(choice.plan)), alone)
-        groups.setdefault(key, []).append(FederatedMember(name, choice.plan, choice.engines))
+        groups.setdefault(key, []).append(choice.member)
     made: list[FederatedJob] = []
     for (site, _, _), members in groups.items():
-        found = _in_databases(project, site, members)
-        made += [replace(one, id=federated_id(one, used)) for one in found]
+        in_databases = _in_databases(project, site, members)
+        made += [replace(one, id=federated_id(one, used)) for one in in_databases]
     return plain, tuple(made)
 
 

@@ -76,15 +76,28 @@ def problem_of(
 ) -> Plan:
     """The operators of the problem are those of `operators(plan)`, in that order; they are called as in the
     text of the plan. `engines` fixes some."""
+    return problem_and_values(project, site, plan, costs, rates, engines, seen)[0]
+
+
+def problem_and_values(
+    project: Project,
+    site: str,
+    plan: lp.LogicalPlan,
+    costs: FederationCosts,
+    rates: Rates | None = None,
+    engines: tuple[Engine | None, ...] | None = None,
+    seen: Seen | None = None,
+) -> tuple[Plan, Mapping[str, float]]:
+    """The same, and how many different values the columns of the answer have."""
     building = _Building(
         project, costs, rates or {}, batches_per_second(project), widths(plan), node_ids(plan), seen or {}
     )
-    building.visit(plan, None, ())
+    distinct = building.visit(plan, None, ()).distinct
     fixed = engines or (None,) * len(building.made)
     made = tuple(replace(one, engine=engine) for one, engine in zip(building.made, fixed, strict=True))
     slides = max(MICROS / spec.slide for spec in building.specs)
     statements = min(1.0, building.batches / slides)
-    return Plan(
+    found = Plan(
         streams=tuple(building.streams.values()),
         windows=tuple(building.windows),
         operators=made,
@@ -93,6 +106,7 @@ def problem_of(
         prices=Prices(costs.transfer_in, costs.transfer_out, costs.statement * statements),
         cores=project.sites[site].cpu,
     )
+    return found, distinct
 
 
 def node_ids(plan: lp.LogicalPlan) -> dict[lp.LogicalPlan, str]:

@@ -18,7 +18,7 @@ _FILE = "seen.json"
 
 
 def load_seen(project: Project) -> dict[str, Known]:
-    """By the fingerprint of a query; nothing where the file cannot be read."""
+    """By the fingerprint of a plan; nothing where the file cannot be read."""
     try:
         data = json.loads((own_folder(project) / _FILE).read_text(encoding="utf-8"))
         return {name: {int(node): float(one) for node, one in known.items()} for name, known in data.items()}

@@ -13,7 +13,8 @@ from headrace.plan.placed import Job, PlacedPlan
 from headrace.plan.text import plan_lines
 from headrace.planners.federation.problem import Federated, Loser, Part, Split
 from headrace.service.calibration_file import federation_costs_of
-from headrace.service.federating import Choice, asked, choose
+from headrace.service.federated_records import how_split
+from headrace.service.federating import Choice, JoinOrder, asked, choose
 from headrace.service.federating_problem import node_ids
 from headrace.service.predict import NEVER
 
@@ -79,6 +80,22 @@ class RunnerUp(SplitData):
     """Why it lost."""
 
 
+class OrderData(TypedDict):
+    """In which order joins of windows are made."""
+
+    chosen: str
+    written: str
+    changed: bool
+    bottleneck: float
+    utilisation: float
+    """C_b and C_u of the chosen order, with its best engines."""
+    written_bottleneck: float
+    written_utilisation: float
+    """And of the order as written, with its own."""
+    examined: int
+    """Partial orders that phase one compared."""
+
+
 class FederationData(TypedDict):
     query: str
     job: str | None
@@ -90,6 +107,8 @@ class FederationData(TypedDict):
     """Where the unit costs come from."""
     rates: dict[str, float]
     operators: list[OperatorData]
+    order: OrderData | None
+    """None: its joins have one order only, or are not free."""
     chosen: SplitData
     transfers: list[TransferData]
     runners_up: list[RunnerUp]
@@ -110,7 +129,9 @@ def split_of(project: Project, job: Job, everything: PlacedPlan) -> FederationDa
     query = project.queries[job.query]
     if job.query in shared or asked(project, query) is None:
         return None
-    choice = choose(project, query, job.plan)
+    members = (m for one in everything.federated for m in one.members if m.query == job.query)
+    plan = next((member.written or member.plan for member in members), job.plan)
+    choice = choose(project, query, plan)
     ids = {one.id for one in everything.federated}
     together = job.id if job.id in ids else None
     return choice if isinstance(choice, str) else federation_data(project, choice, together)
@@ -123,8 +144,9 @@ def members_as_jobs(everything: PlacedPlan) -> list[Job]:
 
 def split_steps(everything: PlacedPlan) -> list[str]:
     return [
-        f"start {job.query} in {job.id} on {job.site}, split between Spark and DuckDB"
-        for job in members_as_jobs(everything)
+        f"start {member.query} in {job.id} on {job.site}, {how_split(job)}"
+        for job in everything.federated
+        for member in job.members
     ]
 
 
@@ -139,6 +161,7 @@ def federation_data(project: Project, choice: Choice, job: str | None) -> Federa
         costs=NEVER if calibration is None else f"calibrated {calibration.date}",
         rates={stream.name: stream.rate for stream in answer.plan.streams},
         operators=list(_operators(choice)),
+        order=_order(choice.order),
         chosen=_split(answer, answer.split),
         transfers=list(_transfers(answer)),
         runners_up=[_runner(answer, loser) for loser in answer.losers],
@@ -150,6 +173,21 @@ def federation_data(project: Project, choice: Choice, job: str | None) -> Federa
     )
     data["text"] = _lines(data)
     return data
+
+
+def _order(order: JoinOrder | None) -> OrderData | None:
+    if order is None:
+        return None
+    return OrderData(
+        chosen=order.chosen_text,
+        written=order.written_text,
+        changed=order.chosen_text != order.written_text,
+        bottleneck=order.chosen_split.bottleneck,
+        utilisation=order.chosen_split.utilisation,
+        written_bottleneck=order.written_split.bottleneck,
+        written_utilisation=order.written_split.utilisation,
+        examined=order.examined,
+    )
 
 
 def _operators(choice: Choice) -> Iterator[OperatorData]:
@@ -271,12 +309,15 @@ def _node_rates(choice: Choice) -> dict[str, float]:
 def _lines(data: FederationData) -> list[str]:
     chosen = data["chosen"]
     where = f"in {data['job']}" if data["job"] else "as a job on Spark"
+    if data["job"] and not chosen["on_duckdb"]:
+        where += ", all on Spark, and is looked at again while it runs"
     rates = ", ".join(f"{name} {rate:,.6g} rows/s" for name, rate in data["rates"].items())
     cores = "" if data["cores"] is None else f" of {data['cores']:g}"
     feasible = "feasible" if chosen["feasible"] else "NOT feasible: it cannot keep up"
     return [
         f"{_BY[data['by']]}; it runs {where}",
         f"at {rates}  (unit costs: {data['costs']})",
+        *_order_lines(data["order"]),
         *(_operator_line(one) for one in data["operators"]),
         *(_part_line(number, part) for number, part in enumerate(chosen["parts"], 1)),
         *_room_lines(data["too_much"]),
@@ -284,6 +325,18 @@ def _lines(data: FederationData) -> list[str]:
         *(_transfer_line(one) for one in data["transfers"]),
         *(_runner_line(one) for one in data["runners_up"]),
     ]
+
+
+def _order_lines(order: OrderData | None) -> list[str]:
+    if order is None:
+        return []
+    looked = f"{order['examined']:,} partial orders compared"
+    if not order["changed"]:
+        return [f"joins as they are written, {order['written']}: no order is cheaper ({looked})"]
+    costs = "C_b {:.3g}, C_u {:.3g}"
+    before = costs.format(order["written_bottleneck"], order["written_utilisation"])
+    after = costs.format(order["bottleneck"], order["utilisation"])
+    return [f"joins as {order['chosen']}: {after}; as written, {order['written']}: {before} ({looked})"]
 
 
 def _room_lines(too_much: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from headrace.service.estimates import expected_rate
 from headrace.service.placing_flows import Flows, Paths, flows_of
 from headrace.service.placing_names import name_all
 from headrace.service.placing_network import placed_network
-from headrace.service.placing_part import ONE_STREAM, SPLIT, JoinPart, join_part
+from headrace.service.placing_part import ONE_STREAM, JoinPart, join_part, staying_together
 from headrace.service.placing_problem import NO_LINKS, Placeable, network_of, placeable, scan_of, width_of
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def _parts(
     prepared = _prepared(network)
     parts: dict[str, JoinPart] = {}
     reasons = {member.query: ONE_STREAM for tree in everything.trees for member in tree.members}
-    reasons |= {member.query: SPLIT for job in everything.federated for member in job.members}
+    for split in everything.federated:
+        reasons |= {member.query: staying_together(split) for member in split.members}
     for job in everything.jobs:
         part = join_part(job.plan)
         lost = part if isinstance(part, str) else _unreached(project, prepared, job.site, part)
@@ -180,7 +181,9 @@ def _whole(
     for split in everything.federated:
         queries = tuple(member.query for member in split.members)
         plans = [member.plan for member in split.members]
-        found.append(Whole(split.id, queries, split.site, SPLIT, bring.all(plans, split.site)))
+        found.append(
+            Whole(split.id, queries, split.site, staying_together(split), bring.all(plans, split.site))
+        )
     for job in everything.jobs:
         if job.query in reasons:
             brought = bring.all([job.plan], job.site)

@@ -21,9 +21,8 @@ from headrace.plan.placed_network import Channel, PlacedJoin, PlacedNetwork, Pla
 from headrace.plan.text import format_expr, format_plan
 from headrace.plan.types import Schema
 from headrace.planners.placement.rates import Held, Rows, wanted
-from headrace.rewrite.tree import with_inputs
 from headrace.service.placing_flows import Edge, Flows, Paths, Route
-from headrace.service.placing_part import leaves_of, name_of
+from headrace.service.placing_part import as_pair, name_of, replaced
 from headrace.service.placing_problem import Placeable, scan_of
 
 
@@ -80,7 +79,7 @@ class _Builder:
         query = next(query for query in self.found.problem.queries if query.id == name)
         brought = self._brought(edge, (name,), wanted(self.found.problem, query))
         items = tuple((item, named.renamed(expr)) for item, expr in named.part.items)
-        whole = _replaced(named.part.plan, named.part.node, Project(brought, items))
+        whole = replaced(named.part.plan, named.part.node, Project(brought, items))
         check_plan(whole, schema=named.part.plan.schema, blame="placement")
         return PlacedQuery(name, named.site, self._channel(edge, name, brought), whole)
 
@@ -162,7 +161,7 @@ class _Builder:
         for a in sorted(mine):
             for b in sorted(edges[1].streams):
                 for part in named.between(a, b):
-                    pair = _as_pair(part, mine)
+                    pair = as_pair(part, mine)
                     on, rest = (on, [*rest, part]) if pair is None else ([*on, pair], rest)
                 times = [name_of(name, named.leaf(name).times[0]) for name in (a, b)]
                 for (x, y), most in zip((times, times[::-1]), named.bounds(a, b), strict=True):
@@ -171,25 +170,8 @@ class _Builder:
         return IntervalJoin(left, right, tuple(ordered), tuple(bounds), conjunction(tuple(rest)))
 
 
-def _as_pair(part: Expr, left: frozenset[str]) -> tuple[Expr, Expr] | None:
-    """An equality of something on the left with something on the right, that way round."""
-    if not isinstance(part, Call) or part.function != "=":
-        return None
-    first, second = part.args
-    sides = [leaves_of(first), leaves_of(second)]
-    if not all(sides) or sides[0] & sides[1] or any(len(side) > 1 for side in sides):
-        return None
-    return (first, second) if sides[0] <= left else (second, first)
-
-
 def _over(expr: Expr, name: str) -> Expr:
     """A condition on a stream's own columns, above a join."""
     return transform(
         expr, lambda e: ColumnRef(name_of(name, e.name), e.type) if isinstance(e, ColumnRef) else e
     )
-
-
-def _replaced(plan: LogicalPlan, node: LogicalPlan, new: LogicalPlan) -> LogicalPlan:
-    if plan is node:
-        return new
-    return with_inputs(plan, tuple(_replaced(i, node, new) for i in plan.inputs))

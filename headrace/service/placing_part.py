@@ -12,11 +12,12 @@ condition over three streams): such a query stays whole, and its streams are bro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from headrace.plan.bounds import Bounds, TimeBound, close, join_bounds
 from headrace.plan.expr import Call, ColumnRef, Expr, columns_of, conjuncts, substitute
+from headrace.plan.federated import FederatedJob
 from headrace.plan.logical import (
     Aggregate,
     Filter,
@@ -31,15 +32,22 @@ from headrace.plan.logical import (
     nodes,
 )
 from headrace.plan.text import format_expr
+from headrace.rewrite.tree import with_inputs
 
 Items = tuple[tuple[str, Expr], ...]
 Leaf = StreamScan | TableJoin
 ONE_STREAM = "it reads one stream"
 SPLIT = "it is split between engines on one site"
+WATCHED = "it may be split between engines on one site while it runs"
 JOINS_WINDOWS = "it joins windows with each other, and only joins of streams are spread over sites"
 TABLE_BETWEEN = "it joins a static table between two joins of streams"
 THREE_STREAMS = "one of its conditions is about more than two streams"
 CONSTANT = "one of its conditions is about no stream"
+
+
+def staying_together(job: FederatedJob) -> str:
+    """Why the queries of a split job are not spread over sites."""
+    return WATCHED if job.on_spark else SPLIT
 
 
 def name_of(leaf: int | str, column: str) -> str:
@@ -85,23 +93,24 @@ def leaves_of(expr: Expr) -> frozenset[str]:
     return frozenset(leaf_and_column(name)[0] for name in columns_of(expr))
 
 
-class _Refused(Exception):
-    """Why a query stays whole."""
+class Refused(Exception):
+    """Why joins are not taken apart."""
 
 
 def join_part(plan: LogicalPlan) -> JoinPart | str:
     """The joins of a query, or why it stays whole."""
     try:
         node = _topmost(plan)
-        found = _peel(node, iter(range(1 << 30)))
-    except _Refused as refused:
+        found = peel(node, iter(range(1 << 30)), _is_leaf)
+    except Refused as refused:
         return str(refused)
     for part in found.parts:
         if not 1 <= len(leaves_of(part)) <= 2:
             return THREE_STREAMS if leaves_of(part) else CONSTANT
     stated = frozenset(frozenset((bound.earlier, bound.later)) for bound in found.bounds)
     bounds = close(join_bounds({}, {}, found.bounds))
-    return JoinPart(plan, node, found.leaves, found.parts, bounds, stated, found.items)
+    leaves = tuple(leaf for leaf in found.leaves if isinstance(leaf, Leaf))
+    return JoinPart(plan, node, leaves, found.parts, bounds, stated, found.items)
 
 
 def _topmost(plan: LogicalPlan) -> IntervalJoin:
@@ -110,16 +119,25 @@ def _topmost(plan: LogicalPlan) -> IntervalJoin:
             case IntervalJoin():
                 return plan
             case WindowJoin():
-                raise _Refused(JOINS_WINDOWS)
+                raise Refused(JOINS_WINDOWS)
             case Filter() | Project() | Window() | Aggregate() | TableJoin():
                 plan = plan.input
             case StreamScan() | TableScan():
-                raise _Refused(ONE_STREAM)
+                raise Refused(ONE_STREAM)
+
+
+def _is_leaf(plan: LogicalPlan) -> bool:
+    """Raises Refused for a table that is joined with several streams."""
+    if isinstance(plan, TableJoin) and sum(isinstance(node, StreamScan) for node in nodes(plan)) > 1:
+        raise Refused(TABLE_BETWEEN)
+    return isinstance(plan, StreamScan | TableJoin)
 
 
 @dataclass(frozen=True, slots=True)
-class _Peeled:
-    leaves: tuple[Leaf, ...]
+class Peeled:
+    """Joins taken apart: what is joined, on which conditions, within which bounds, and what comes out."""
+
+    leaves: tuple[LogicalPlan, ...]
     parts: tuple[Expr, ...]
     bounds: tuple[TimeBound, ...]
     items: Items
@@ -135,39 +153,55 @@ class _Peeled:
         return found.name
 
 
-def _peel(plan: LogicalPlan, numbers: Iterator[int]) -> _Peeled:
+def peel(plan: LogicalPlan, numbers: Iterator[int], is_leaf: Callable[[LogicalPlan], bool]) -> Peeled:
+    """Joins, and the filters and projections between them, down to what `is_leaf` says is joined. Raises
+    Refused where something else is in between."""
+    if is_leaf(plan):
+        number = next(numbers)
+        own = tuple((c.name, ColumnRef(name_of(number, c.name), c.type)) for c in plan.schema)
+        return Peeled((plan,), (), (), own)
     match plan:
-        case IntervalJoin():
-            return _peel_join(plan, numbers)
+        case IntervalJoin() | WindowJoin():
+            left, right = (peel(side, numbers, is_leaf) for side in plan.inputs)
+            return _peel_join(plan, left, right)
         case Filter():
-            below = _peel(plan.input, numbers)
-            own = tuple(below.over(part) for part in conjuncts(plan.predicate))
-            return _Peeled(below.leaves, (*below.parts, *own), below.bounds, below.items)
+            below = peel(plan.input, numbers, is_leaf)
+            parts = tuple(below.over(part) for part in conjuncts(plan.predicate))
+            return Peeled(below.leaves, (*below.parts, *parts), below.bounds, below.items)
         case Project():
-            below = _peel(plan.input, numbers)
+            below = peel(plan.input, numbers, is_leaf)
             items = tuple((name, below.over(expr)) for name, expr in plan.items)
-            return _Peeled(below.leaves, below.parts, below.bounds, items)
-        case TableJoin() if sum(isinstance(node, StreamScan) for node in nodes(plan)) > 1:
-            raise _Refused(TABLE_BETWEEN)
-        case StreamScan() | TableJoin():
-            number = next(numbers)
-            items = tuple((c.name, ColumnRef(name_of(number, c.name), c.type)) for c in plan.schema)
-            return _Peeled((plan,), (), (), items)
-    raise _Refused(JOINS_WINDOWS)
+            return Peeled(below.leaves, below.parts, below.bounds, items)
+    raise Refused(JOINS_WINDOWS)
 
 
-def _peel_join(node: IntervalJoin, numbers: Iterator[int]) -> _Peeled:
-    left, right = _peel(node.left, numbers), _peel(node.right, numbers)
-    both = _Peeled(
-        (*left.leaves, *right.leaves), (*left.parts, *right.parts), (), (*left.items, *right.items)
-    )
+def _peel_join(node: IntervalJoin | WindowJoin, left: Peeled, right: Peeled) -> Peeled:
+    both = Peeled((*left.leaves, *right.leaves), (*left.parts, *right.parts), (), (*left.items, *right.items))
     on = tuple(_equal(left.over(mine), right.over(theirs)) for mine, theirs in node.on)
     own = tuple(both.over(part) for part in conjuncts(node.residual))
     bounds = tuple(
         TimeBound(both.time(bound.earlier), both.time(bound.later), bound.at_most)
-        for bound in node.time_bounds
+        for bound in (node.time_bounds if isinstance(node, IntervalJoin) else ())
     )
-    return _Peeled(both.leaves, (*both.parts, *on, *own), (*left.bounds, *right.bounds, *bounds), both.items)
+    return Peeled(both.leaves, (*both.parts, *on, *own), (*left.bounds, *right.bounds, *bounds), both.items)
+
+
+def as_pair(part: Expr, left: frozenset[str]) -> tuple[Expr, Expr] | None:
+    """An equality of something on the left with something on the right, that way round."""
+    if not isinstance(part, Call) or part.function != "=":
+        return None
+    first, second = part.args
+    sides = [leaves_of(first), leaves_of(second)]
+    if not all(sides) or sides[0] & sides[1] or any(len(side) > 1 for side in sides):
+        return None
+    return (first, second) if sides[0] <= left else (second, first)
+
+
+def replaced(plan: LogicalPlan, node: LogicalPlan, new: LogicalPlan) -> LogicalPlan:
+    """The plan with another node in place of this one."""
+    if plan is node:
+        return new
+    return with_inputs(plan, tuple(replaced(i, node, new) for i in plan.inputs))
 
 
 def _equal(one: Expr, other: Expr) -> Call:

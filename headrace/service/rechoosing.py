@@ -114,15 +114,23 @@ def seen_at(
     """Rows per second of each stream, and what is known of other nodes, where `rate` rows come in all.
     Streams of which nothing is known share the rest as they are declared."""
     rates, seen = dict[str, float](), dict[lp.LogicalPlan, float]()
-    for number, node in enumerate(lp.nodes(plan)):
+    for number, counted in enumerate(lp.nodes(plan)):
         if number not in known:
             continue
+        node = _without_projections(counted)
         if isinstance(node, lp.StreamScan):
             rates[node.stream] = known[number] * rate
         else:
             seen[node] = known[number] * (rate if node.shape is lp.Shape.STREAM else 1.0)
     rest = {name: one for name, one in declared.items() if name not in rates}
     return rates | scaled(rest, max(0.0, rate - sum(rates.values()))), seen
+
+
+def _without_projections(node: lp.LogicalPlan) -> lp.LogicalPlan:
+    """What the planner asks for: a projection has as many rows as what is below it."""
+    while isinstance(node, lp.Project):
+        node = node.input
+    return node
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +188,7 @@ class Looks:
     observing: dict[str, Observing] = field(default_factory=dict)
     """By job."""
     known: dict[str, Known] = field(default_factory=dict)
-    """By the fingerprint of a query: another query of that name is another one."""
+    """By the fingerprint of a plan: another query of that name is another one, and so is another order."""
 
     def see(self, job: str, seen: Seen) -> None:
         self.observing.setdefault(job, Observing(self.rules)).see(seen)
@@ -191,7 +199,7 @@ class Looks:
 
     def learn(self, job: str, member: FederatedMember, at: float) -> Known:
         """What is known of a query's relations, with what its job has seen of them lately."""
-        rate, known = self.rate(job, at), self.known.setdefault(member.fingerprint, {})
+        rate, known = self.rate(job, at), self.known.setdefault(member.plan_fingerprint, {})
         if rate is not None:
             made = self.observing[job].made
             own = {number: one for (query, number), one in made.items() if query == member.query}

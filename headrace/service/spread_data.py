@@ -10,7 +10,7 @@ from headrace.plan.logical import streams_of
 from headrace.plan.placed import PlacedPlan, TreeJob
 from headrace.service.admitting import spread_from_nothing
 from headrace.service.cutting import staying
-from headrace.service.placing_part import SPLIT
+from headrace.service.placing_part import staying_together
 from headrace.units import counted
 
 
@@ -69,7 +69,11 @@ def _job(plan: ChannelPlan, job: ChannelJob) -> SpreadJobData:
 
 
 def _whole(project: Project, everything: PlacedPlan) -> dict[str, str]:
-    split = [(one.query, one.plan, job.site, SPLIT) for job in everything.federated for one in job.members]
+    split = [
+        (one.query, one.plan, job.site, staying_together(job))
+        for job in everything.federated
+        for one in job.members
+    ]
     alone = [(job.query, job.plan, job.site, staying(project, job)) for job in everything.jobs]
     return {
         query: reason

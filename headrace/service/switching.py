@@ -16,7 +16,7 @@ from datetime import datetime
 
 from headrace.catalog.model import Project
 from headrace.errors import EngineError
-from headrace.plan.federated import FederatedJob, FederatedMember
+from headrace.plan.federated import Engine, FederatedJob, FederatedMember
 from headrace.plan.logical import Window, nodes, streams_of
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.estimates import expected_rate
@@ -129,15 +129,20 @@ class Switching:
         progress = self._fleet.states.get(job.id)
         if rate is None or progress is None or progress.state is not JobState.RUNNING:
             return
+        if any(held.old.id == job.id for held in self._held):
+            return  # What is written down of the job has a bound that it has not taken yet.
         found: dict[str, Engines] = {}
+        reasons: dict[str, str] = {}
         for member in self._free(job):
             choice, why = self._judged(project, job, member, rate)
             if why:
-                found[member.query] = choice.engines
-                held = f", {progress.state_rows:,} rows held" if progress.state_rows else ""
-                self._note(f"{member.query}: another split is better at {rate:,.4g} rows/s{held}: {why}")
-        if found:
-            self._hand_over(job, found)
+                found[member.query], reasons[member.query] = choice.engines, why
+        leaving = _together(found)
+        held = f", {progress.state_rows:,} rows held" if progress.state_rows else ""
+        for query in leaving:
+            self._note(f"{query}: another split is better at {rate:,.4g} rows/s{held}: {reasons[query]}")
+        if leaving:
+            self._hand_over(job, leaving)
 
     def _free(self, job: FederatedJob) -> Iterable[FederatedMember]:
         """The members that may be moved: the planner chose for them, and no handover is under way."""
@@ -156,10 +161,10 @@ class Switching:
         """The best split at this rate and these sizes, and why it is to be taken; nothing where it is not."""
         streams = {name for one in job.members for name in streams_of(one.plan)}
         declared = {name: expected_rate(project.streams[name]) for name in streams}
-        known = self._looks.known.get(member.fingerprint, {})
+        known = self._looks.known.get(member.plan_fingerprint, {})
         rates, seen = seen_at(member.plan, known, declared, rate)
         query = project.queries[member.query]
-        choice = choose(project, query, member.plan, site=job.site, rates=rates, seen=seen)
+        choice = choose(project, query, member.plan, site=job.site, rates=rates, seen=seen, reorder=False)
         assert isinstance(choice, Choice)  # It runs split, so it can be.
         current, _, _ = split_cost(project, job.site, member, rates, seen)
         verdict = self._looks.judge(member.query, current, choice.answer.split)
@@ -177,7 +182,7 @@ class Switching:
             self._held.append(_Handover(*written))
 
     def _save(self) -> None:
-        deployed = {member.fingerprint for job in self._jobs() for member in job.members}
+        deployed = {member.plan_fingerprint for job in self._jobs() for member in job.members}
         known = {name: one for name, one in self._looks.known.items() if name in deployed}
         save_seen(self._keeper.project, known)
 
@@ -225,6 +230,15 @@ class Switching:
             self._save()
             self._fleet.forget(job.id)
             self._keeper.remove_ready()
+
+
+def _together(found: dict[str, Engines]) -> dict[str, Engines]:
+    """Of those that are to leave a job, the ones that share the next. A query that goes to Spark alone gets
+    a job to itself, as in `split_jobs`; then it is the others' turn."""
+    for query, engines in found.items():
+        if Engine.DUCKDB not in engines:
+            return {query: engines}
+    return found
 
 
 def _hands_over(unit: Unit, new: FederatedJob) -> bool:

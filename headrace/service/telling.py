@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.service.federated_records import how_split, job_of
 from headrace.state.records import Change, Deployment
 from headrace.units import counted as counted  # Also for the command line, which sees no units.
 from headrace.units import format_instant
@@ -35,8 +36,9 @@ def sharers(query: str, deployment: Deployment) -> list[str]:
 def _where(change: Change, deployment: Deployment) -> str:
     if change.tree is None:
         return "as a job of its own"
-    if change.tree in {job.id for job in deployment.federated}:
-        return f"in {change.tree}, split between Spark and DuckDB"
+    for record in deployment.federated:
+        if record.id == change.tree:
+            return f"in {record.id}, {how_split(job_of(record))}"
     others = sharers(change.query, deployment)
     if not others:
         return f"in {change.tree}, a tree of its own"

@@ -18,15 +18,19 @@ import pyarrow as pa
 import pytest
 
 from headrace.catalog.model import FileSource, Format, Project
+from headrace.cost.federation import FederationCosts
 from headrace.runtime.executor import ENDED
 from headrace.runtime.spark.executor import SparkExecutor
+from headrace.service.federated_records import job_of
 from headrace.service.layout import results_folder, state_file
+from headrace.service.planning import plan_project
 from headrace.service.rechoosing import Rules
 from headrace.service.results import verify_results
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
 from tests.spark.harness import write_batches
 from tests.unit.service.federated_sample import PRICES, TOP, calibrated, write
+from tests.unit.service.test_federating_joins import DEAR_JOINS, WORSE
 
 pytestmark = pytest.mark.spark
 
@@ -121,16 +125,29 @@ def run(project: Project, executor: SparkExecutor, options: Options, until: Any)
         return runner.run(Borrowed(executor)), notes
 
 
-def test_a_jump_of_the_rate_moves_a_query_to_another_split(tmp_path: Path, executor: SparkExecutor) -> None:
+# Moving rows is dear here, and a micro-batch of Spark's own windows less so: few rows go to DuckDB.
+BETWEEN_SPLITS = replace(PRICES, spark_batch=0.02, spark_state=1e-7, spark_copy=1e-8, transfer_in=5e-6)
+# A statement is dear, and so is a row in each of its windows on Spark: few rows stay there.
+FROM_SPARK = replace(PRICES, spark_batch=1e-4, spark_state=1e-7, spark_copy=1e-4, statement=0.1)
+
+
+@pytest.mark.parametrize(
+    ("costs", "begins_on_spark"), [(BETWEEN_SPLITS, False), (FROM_SPARK, True)], ids=["split", "on spark"]
+)
+def test_a_jump_of_the_rate_moves_a_query_to_another_split(
+    tmp_path: Path, executor: SparkExecutor, costs: FederationCosts, begins_on_spark: bool
+) -> None:
     project = with_parquet(write(tmp_path, top=f"{TOP.replace('10 SECONDS', '6 SECONDS')}#engine: auto"))
-    # Moving rows is dear here, and a micro-batch of Spark's own windows less so: few rows go to DuckDB.
-    calibrated(
-        project, replace(PRICES, spark_batch=0.02, spark_state=1e-7, spark_copy=1e-8, transfer_in=5e-6)
-    )
+    calibrated(project, costs)
+    (first,) = plan_project(project).federated
+    assert first.on_spark is begins_on_spark
     readings(tmp_path, 0, FILES)
     here = Options(master="local[2]")
     _, notes = run(project, executor, here, lambda notes, _: any("are given by" in n for n in notes))
     assert any("another split is better" in note for note in notes), notes
+    with Store(state_file(project)) as store:
+        old, new = map(job_of, store.deployment().federated)
+    assert (old.id, old.on_spark, new.on_spark) == (first.id, begins_on_spark, False)
     # However far the first job had come when it handed over, these windows are all beyond that instant.
     readings(tmp_path, FILES, LATER)
     outcome, _ = run(project, executor, replace(here, drain=True), lambda *_: False)
@@ -139,3 +156,23 @@ def test_a_jump_of_the_rate_moves_a_query_to_another_split(tmp_path: Path, execu
     assert verdict.equal and verdict.published > 50, verdict
     files = results_folder(project, project.queries["top"]).glob("part-*")
     assert len({path.stem.rpartition("-")[2] for path in files}) == 2, "both jobs have given windows"
+
+
+@pytest.mark.parametrize(
+    ("costs", "on_spark"), [(DEAR_JOINS, False), (replace(DEAR_JOINS, statement=1000.0), True)]
+)
+def test_joins_in_another_order(
+    tmp_path: Path, executor: SparkExecutor, costs: FederationCosts, on_spark: bool
+) -> None:
+    """The results are read again by the query as it is written."""
+    # A threshold that many results pass.
+    sql = WORSE.replace("0.5 * c.x", "0.01 * c.x")
+    project = with_parquet(write(tmp_path, q=f"{sql}#engine: auto"))
+    calibrated(project, costs)
+    (job,) = plan_project(project).federated
+    assert job.members[0].written is not None and job.on_spark is on_spark
+    readings(tmp_path, 0, 3)
+    outcome, _ = run(project, executor, Options(master="local[2]", drain=True), lambda *_: False)
+    assert outcome.exit_code == 0, outcome.failures
+    verdict = verify_results(project, "q")
+    assert verdict.equal and verdict.published > 20, verdict

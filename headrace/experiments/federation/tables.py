@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headrace.experiments.federation.board import Board
 from headrace.experiments.federation.cases import CHAINS, DUCKDB, SPARK, TABLE_2, TABLE_3
 from headrace.experiments.federation.results import Search
+from headrace.planners.federation.problem import FEASIBLE
 
 CHOSEN, UNCHECKED = "chosen", "chosen without the check"
 
@@ -133,7 +134,7 @@ def _points(board: Board) -> Iterator[Point]:
             seconds=_or_none(board.seconds(run)),
             cpu=_or_none(cpu),
             believed=_rounded(run.utilisation),
-            feasible=run.bottleneck <= 1,
+            feasible=run.bottleneck <= FEASIBLE,
             memory=run.memory,
             compared=run.compared,
             problem=run.problem,

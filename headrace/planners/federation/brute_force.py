@@ -20,5 +20,6 @@ def every_split(plan: Plan, options: Options) -> Iterator[Split]:
 
 
 def best_split(plan: Plan, options: Options) -> Split:
-    limit = 1.0 if options.feasibility else float("inf")
-    return min(every_split(plan, options), key=lambda one: rank(one.bottleneck, one.utilisation, limit))
+    return min(
+        every_split(plan, options), key=lambda one: rank(one.bottleneck, one.utilisation, options.limit)
+    )

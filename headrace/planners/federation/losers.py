@@ -9,7 +9,7 @@ from headrace.planners.federation.compare import Rank, rank
 from headrace.planners.federation.cost import bottleneck
 from headrace.planners.federation.fronts import Done
 from headrace.planners.federation.phase_two import allowed_engines, engines_of, search
-from headrace.planners.federation.problem import Loser, Options, Part, Plan, Split
+from headrace.planners.federation.problem import FEASIBLE, Loser, Options, Part, Plan, Split
 from headrace.planners.federation.recount import Recount
 
 FEW = 8
@@ -27,7 +27,7 @@ def losers(
     """The best first."""
     if options.runners < 1:
         return ()
-    limit = 1.0 if options.feasibility else float("inf")
+    limit = options.limit
 
     def ranked(split: Split) -> tuple[Rank, _Engines]:
         return rank(split.bottleneck, split.utilisation, limit), split.engines
@@ -47,7 +47,7 @@ def _why(plan: Plan, options: Options, chosen: Split, split: Split, limit: float
     return why_lost(chosen, split, plan.cores, limit)
 
 
-def why_lost(chosen: Split, split: Split, cores: float | None, limit: float = 1.0) -> str:
+def why_lost(chosen: Split, split: Split, cores: float | None, limit: float = FEASIBLE) -> str:
     """In the order of Definition 1."""
     if chosen.bottleneck <= limit < split.bottleneck:
         return f"infeasible: {_worst(split, cores)}"
@@ -151,7 +151,7 @@ def _candidates(plan: Plan, options: Options, chosen: Split, seen: Iterable[Done
 
 def _best_of(plan: Plan, options: Options, seen: Iterable[Done]) -> Iterator[_Engines]:
     """As many as are told, and one that may be the chosen plan itself."""
-    limit = 1.0 if options.feasibility else float("inf")
+    limit = options.limit
 
     def ranked(done: Done) -> tuple[Rank, int]:
         return rank(bottleneck(done[0], done[1], plan.cores), done[1], limit), done[2]

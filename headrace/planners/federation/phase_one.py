@@ -24,7 +24,7 @@ from headrace.errors import UserError
 from headrace.planners.federation.compare import rank
 from headrace.planners.federation.cost import bottleneck
 from headrace.planners.federation.join_graph import JoinGraph, Relations, halves
-from headrace.planners.federation.problem import Operator, Plan, Query, Relation, Sizes
+from headrace.planners.federation.problem import FEASIBLE, Kind, Operator, Plan, Query, Relation, Sizes
 from headrace.planners.federation.sizes import given_by, leaf_sizes
 
 MOST_EXAMINED = 1_000_000
@@ -61,12 +61,14 @@ class Ordered:
     plan: Plan
     examined: int
     """Partial plans that were compared."""
+    utilisation: float
+    """C_u of the plan, all of it on Spark."""
 
 
 def best_logical_plan(query: Query, *, feasibility: bool = True) -> Ordered:
     """Raises NoPlan where a movable aggregate can stand nowhere, or conditions that must run on different
     engines meet in every order."""
-    search = _Search(query, 1.0 if feasibility else float("inf"))
+    search = _Search(query, FEASIBLE if feasibility else float("inf"))
     partial = search.run()
     plan = Plan(
         query.streams,
@@ -76,7 +78,7 @@ def best_logical_plan(query: Query, *, feasibility: bool = True) -> Ordered:
         query.prices,
         query.cores,
     )
-    return Ordered(plan, search.examined)
+    return Ordered(plan, search.examined, partial.total)
 
 
 class _Search:
@@ -220,8 +222,13 @@ class _Search:
 
     def _on(self, operator: Operator, below: tuple[_Partial, ...]) -> _Partial:
         u = sum(one.gives.rate * c for one, c in zip(below, operator.spark, strict=True))
-        largest = max(u, *(one.largest for one in below))
         gives = given_by(operator, [one.gives for one in below])
+        if operator.kind is Kind.JOIN:
+            u += self._query.each_join
+            if self._query.together:
+                gives = replace(gives, rate=gives.slides * gives.rows)
+                operator = replace(operator, rate=gives.rate)
+        largest = max(u, *(one.largest for one in below))
         return _partial(gives, largest, u + sum(one.total for one in below), (operator, below))
 
 

@@ -48,7 +48,7 @@ def search(plan: Plan, options: Options, cuts: frozenset[int] = frozenset()) -> 
     """The best split. At the operators in `cuts` only one partial plan is kept, whatever is above them."""
     costs = operator_costs(plan)
     allowed = [allowed_engines(operator.engine, options.engine) for operator in plan.operators]
-    limit = 1.0 if options.feasibility else float("inf")
+    limit = options.limit
     found = _Search(costs, allowed, options.pruning, plan.cores, limit, cuts).run()
     c_b = bottleneck(found.best[0], found.best[1], plan.cores)
     if c_b <= limit or options.pruning != "pareto":

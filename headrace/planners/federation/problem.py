@@ -24,6 +24,8 @@ from headrace.errors import InternalError
 from headrace.plan.federated import Engine
 
 JOIN_INPUTS = 2
+FEASIBLE = 1 + 1e-9
+"""The largest C_b that keeps up: 1, and what the rounding of sums may add to it."""
 
 
 class Kind(StrEnum):
@@ -238,6 +240,12 @@ class Query:
     cores: float | None = None
     cross: UnitCost = DEFAULT_COSTS[Kind.JOIN]
     """Of a join without a condition."""
+    together: bool = False
+    """All relations are results of windows, which come together, once a slide. A join of such gives its
+    rows once a slide, too: Eq. 2 would count a pair for each of its two rows."""
+    each_join: float = 0.0
+    """Seconds a second that a join takes on Spark whatever comes, for phase one alone: in a plan it is part
+    of the unit costs."""
 
 
 Pruning = Literal["pareto", "paper", "none"]
@@ -257,6 +265,11 @@ class Options:
     """At most so many operators in one piece; None: the plan is solved whole."""
     runners: int = 3
     """How many of the plans that lost are told."""
+
+    @property
+    def limit(self) -> float:
+        """Of C_b, for a plan that is feasible."""
+        return FEASIBLE if self.feasibility else float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +313,7 @@ class Split:
 
     @property
     def feasible(self) -> bool:
-        return self.bottleneck <= 1
+        return self.bottleneck <= FEASIBLE
 
 
 @dataclass(frozen=True, slots=True)

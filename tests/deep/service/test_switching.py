@@ -3,6 +3,7 @@ whenever the process is killed."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from headrace.catalog.model import Project
+from headrace.cost.federation import FederationCosts
+from headrace.errors import EngineError
 from headrace.plan.federated import Engine
 from headrace.service import keeper
 from headrace.service.layout import job_folder, results_folder, state_file
@@ -26,25 +29,42 @@ from tests.unit.service.sample import Clock
 RULES = Rules(every=0.5, looks=2, span=2.0, stale=60.0)
 # Rows are dear to move here, and so is each micro-batch of Spark's: few rows are best in DuckDB.
 COSTS = replace(PRICES, spark_batch=0.1, spark_state=1e-7, spark_copy=1e-8, transfer_in=2e-6)
+# A statement is dear, and a row in each of its windows on Spark: many rows are best in DuckDB.
+FROM_SPARK = replace(PRICES, spark_batch=1e-4, spark_state=1e-7, spark_copy=1e-5, statement=0.2)
 _TRANSACTION, _CLEAR = StateFile._transaction, keeper.Keeper._clear
 
 
+MANY = 20_000.0
+
+
 def jump(second: int) -> float:
-    return 100.0 if second < 20 else 20_000.0
+    return 100.0 if second < 20 else MANY
+
+
+def fall(second: int) -> float:
+    return MANY if second < 20 else 100.0
 
 
 class Ground:
     def __init__(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, pace: int = 1, also: tuple[str, ...] = ()
+        self,
+        root: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        pace: int = 1,
+        also: tuple[str, ...] = (),
+        costs: FederationCosts = COSTS,
+        rate: Callable[[int], float] = jump,
     ) -> None:
-        """`also` are queries beside the one, in the same job."""
+        """`also` are queries beside the one, in the same job. The project file has the rate of the start."""
         self.death, self.pace = Death(), pace
-        self.rate: Callable[[int], float] = jump
+        self.rate = rate
         self.share: Callable[[int], float] = lambda _: 0.5
         self.root, self.monkeypatch = root, monkeypatch
         queries = dict.fromkeys(("top", *also), f"{TOP}#engine: auto")
-        self.project: Project = write(root, **queries)
-        calibrated(self.project, COSTS)
+        project = write(root, **queries)
+        stream = project.streams["readings"].model_copy(update={"rate": rate(0)})
+        self.project: Project = project.model_copy(update={"streams": {"readings": stream}})
+        calibrated(self.project, costs)
         self.engine: SplitEngine | None = None
         self.notes: list[str] = []
 
@@ -102,15 +122,16 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     yield Ground(tmp_path, monkeypatch)
 
 
-def check(ground: Ground) -> int:
-    """Every window once, from the first one on; the last of them."""
+def check(ground: Ground, *, apart: bool = False) -> int:
+    """Every window once, from the first one on; the last of them. Queries with a job each (`apart`) need not
+    be at the same one."""
     lasts = []
     for query in ground.project.queries:
         ends = sorted(end for ends in ground.given(query).values() for end in ends)
         assert ends == list(range(1, len(ends) + 1)), query
         lasts.append(len(ends))
-    assert len(set(lasts)) == 1
-    return lasts[0]
+    assert apart or len(set(lasts)) == 1
+    return min(lasts)
 
 
 def test_a_jump_of_the_rate_moves_the_query_to_the_split_that_is_best_now(ground: Ground) -> None:
@@ -126,6 +147,62 @@ def test_a_jump_of_the_rate_moves_the_query_to_the_split_that_is_best_now(ground
     assert ground.jobs() == [new.id], "the old job is forgotten once it has given its last window"
     assert not job_folder(ground.project, old.id).exists()
     assert any("another split is better" in note for note in ground.notes)
+
+
+def test_a_query_that_begins_on_spark_alone_is_split_when_rows_come_and_goes_back_when_they_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground = Ground(tmp_path, monkeypatch, costs=FROM_SPARK)
+    ground.rate = lambda second: 20_000.0 if 20 <= second < 80 else 100.0
+    ground.run(rounds=330)
+    assert ground.engine is not None
+    alone = (Engine.SPARK,) * 3
+    first, second, third = (job.members[0] for job in ground.engine.started)
+    assert first.engines == third.engines == alone and Engine.DUCKDB in second.engines
+    given = ground.given()
+    for old, new in itertools.pairwise(ground.engine.started):
+        at = (new.members[0].after or 0) // 1_000_000
+        assert max(given[old.id]) == at and min(given[new.id]) == at + 1
+    assert check(ground) >= 120
+    assert ground.jobs() == [ground.engine.started[-1].id]
+
+
+def test_queries_that_leave_a_job_for_spark_alone_get_a_job_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other: what a member leaves behind is done for as long as its job goes on."""
+    ground = Ground(tmp_path, monkeypatch, also=("other",), costs=FROM_SPARK, rate=fall)
+    ground.run(rounds=120)
+    assert ground.engine is not None
+    old, *new = ground.engine.started
+    assert [member.query for member in old.members] == ["top", "other"] and not old.on_spark
+    assert [[m.query for m in job.members] for job in new] == [["top"], ["other"]]
+    assert all(job.on_spark for job in new)
+    check(ground, apart=True)
+    assert sorted(ground.jobs()) == sorted(job.id for job in new)
+
+
+def test_a_second_handover_of_a_job_waits_for_the_first_to_be_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site that does not answer keeps the first one waiting. Written down now, the second would take the
+    bound of the first back."""
+    ground = Ground(tmp_path, monkeypatch, also=("other",), costs=FROM_SPARK, rate=fall)
+    bound, silent = SplitEngine.set_until, 12
+
+    def later(self: SplitEngine, job_id: str, queries: Collection[str], end: int) -> None:
+        nonlocal silent
+        silent -= 1
+        if silent >= 0:
+            with Store(state_file(ground.project)) as store:
+                assert len(store.deployment().federated) == 2
+            raise EngineError("nobody answers")
+        bound(self, job_id, queries, end)
+
+    monkeypatch.setattr(SplitEngine, "set_until", later)
+    ground.run(rounds=140)
+    assert silent < 0 and len(ground.jobs()) == 2
+    check(ground, apart=True)
 
 
 def test_a_steady_rate_changes_nothing(ground: Ground) -> None:
@@ -185,22 +262,41 @@ def test_a_bound_that_comes_too_late_is_moved_on(
     assert len(ground.given()) == 2
 
 
-@pytest.mark.parametrize(("pace", "also"), [(1, ()), (3, ()), (1, ("other",)), (3, ("other",))])
+@pytest.mark.parametrize(
+    ("pace", "also", "costs", "rate", "jobs"),
+    [
+        (1, (), COSTS, jump, 1),
+        (3, (), COSTS, jump, 1),
+        (1, ("other",), COSTS, jump, 1),
+        (3, ("other",), COSTS, jump, 1),
+        (1, (), FROM_SPARK, jump, 1),
+        (3, (), FROM_SPARK, jump, 1),
+        (1, ("other",), FROM_SPARK, jump, 2),
+        (1, (), FROM_SPARK, fall, 1),
+        (1, ("other",), FROM_SPARK, fall, 2),
+    ],
+)
 def test_killed_at_every_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: int, also: tuple[str, ...]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pace: int,
+    also: tuple[str, ...],
+    costs: FederationCosts,
+    rate: Callable[[int], float],
+    jobs: int,
 ) -> None:
     """The steps around the handover: the run before it is the same each time."""
-    probe = Ground(tmp_path / "probe", monkeypatch, pace, also)
+    probe = Ground(tmp_path / "probe", monkeypatch, pace, also, costs, rate)
     probe.killed(10**9, rounds=45)
     steps = probe.death.steps
     first = next(i for i, name in enumerate(steps) if name.startswith("bound")) - 3
     last = max(i for i, name in enumerate(steps) if name == "remove") + 4
     for step in range(first, last):
-        ground = Ground(tmp_path / f"{step}", monkeypatch, pace, also)
+        ground = Ground(tmp_path / f"{step}", monkeypatch, pace, also, costs, rate)
         assert ground.killed(step, rounds=45)
-        check(ground)
+        check(ground, apart=jobs > 1)
         ground.run(rounds=40)
-        assert check(ground) >= 30 and len(ground.jobs()) == 1, steps[step]
+        assert check(ground, apart=jobs > 1) >= 30 and len(ground.jobs()) == jobs, steps[step]
 
 
 def test_dropped_in_the_midst_of_a_handover(ground: Ground) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from headrace.service.federating import Choice, check_engines, choose
 from headrace.service.federating_load import ROOM, kept_bytes, readers_of_too_much
 from headrace.service.federating_problem import NO_CHOICE, NO_WINDOW, problem_of
 from headrace.service.members import NAMES_ENGINE
+from headrace.service.placing_part import WATCHED, staying_together
 from headrace.service.planning import plan_jobs, plan_project
 from headrace.service.project import open_project
 from headrace.service.sharing import share
-from tests.unit.service.federated_sample import NEAR, TOP, write
+from tests.unit.service.federated_sample import NEAR, PRICES, TOP, calibrated, write
 
 S, D = Engine.SPARK, Engine.DUCKDB
 EXAMPLE = Path(__file__).parents[3] / "examples" / "smart-plugs-federated"
@@ -155,8 +157,36 @@ def test_off_changes_nothing(tmp_path: Path) -> None:
     assert placed.federated == () and [job.query for job in placed.jobs] == ["near"]
 
 
-def test_spark_alone_is_an_ordinary_job(tmp_path: Path) -> None:
-    placed = plan_project(write(tmp_path, "planner: {federation: spark}", near=NEAR))
+def test_spark_alone_is_an_ordinary_job_where_the_project_file_says_so(tmp_path: Path) -> None:
+    listed = f"{TOP}#engines: [spark, spark, spark]"
+    placed = plan_project(
+        write(tmp_path, "planner: {federation: spark}", near=NEAR, a=listed, b=f"{TOP}#engine: spark")
+    )
+    assert placed.federated == () and [job.query for job in placed.jobs] == ["near", "a", "b"]
+
+
+def best_on_spark(tmp_path: Path, rest: str = "planner: {federation: auto}", **queries: str) -> Project:
+    found = write(tmp_path, rest, **queries)
+    calibrated(found, replace(PRICES, statement=10.0))
+    return found
+
+
+def test_spark_alone_is_watched_where_the_planner_chose_it(tmp_path: Path) -> None:
+    """Each in a job of its own: there is nothing to share."""
+    hidden = NEAR.replace("a.window_start, a.window_end, ", "")
+    found = best_on_spark(tmp_path, near=NEAR, again=NEAR, hidden=hidden, top=f"{TOP}#engine: auto")
+    placed = plan_project(found)
+    assert [[m.query for m in job.members] for job in placed.federated] == [["near"], ["again"], ["top"]]
+    assert all(job.on_spark for job in placed.federated)
+    assert {staying_together(job) for job in placed.federated} == {WATCHED}
+    assert [job.query for job in placed.jobs] == ["hidden"], "it cannot be handed over"
+    for name in ("near", "hidden"):
+        assert chosen(found, name).on_spark and chosen(found, name).asked == "auto"
+
+
+def test_spark_alone_is_cut_where_the_project_is_spread(tmp_path: Path) -> None:
+    found = best_on_spark(tmp_path, "planner: {federation: auto, spread: true}", near=NEAR)
+    placed = plan_project(found)
     assert placed.federated == () and [job.query for job in placed.jobs] == ["near"]
 
 

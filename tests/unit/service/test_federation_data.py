@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from headrace.service.picture import html, svg
 from headrace.service.planning import plan_project
 from headrace.service.predict import predicted
 from headrace.service.project import open_project
-from tests.unit.service.federated_sample import NEAR, TOP, calibrated, write
+from tests.unit.service.federated_sample import NEAR, PRICES, TOP, calibrated, write
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "smart-plugs-federated"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -76,6 +77,23 @@ def test_a_plan_has_the_splits_as_steps(tmp_path: Path) -> None:
     ]
     assert [one["federation"]["job"] for one in data["jobs"]] == [job.id, job.id]
     assert "it runs in" in explain_query(found, "near")["sharing"]["lines"][1]
+
+
+def test_spark_alone_that_may_be_split_later_says_so(tmp_path: Path) -> None:
+    hidden = NEAR.replace("a.window_start, a.window_end, ", "")
+    found = write(tmp_path, near=NEAR, hidden=hidden)
+    calibrated(found, replace(PRICES, statement=10.0))
+    (job,) = plan_project(found).federated
+    data = {one["query"]: one for one in explain_plan(found)["jobs"]}
+    assert explain_plan(found)["steps"] == [
+        f"start near in {job.id} on local, on Spark alone, to be chosen for again",
+        "start hidden on local",
+    ]
+    first = {name: one["federation"]["text"][0] for name, one in data.items()}
+    assert first["near"] == (
+        f"chosen by the planner; it runs in {job.id}, all on Spark, and is looked at again while it runs"
+    )
+    assert first["hidden"] == "chosen by the planner; it runs as a job on Spark"
 
 
 def test_what_runs_is_predicted(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.catalog.model import Project
 from headrace.plan import logical as lp
+from headrace.plan.expr import ColumnRef
 from headrace.plan.federated import Engine, FederatedMember
 from headrace.planners.federation.problem import Split
 from headrace.planners.federation.sizes import sizes_of
@@ -109,6 +110,15 @@ def test_what_is_known_holds_at_other_rates(tmp_path: Path) -> None:
     assert sizes[0].rate == pytest.approx(140.0) and sizes[0].rows == pytest.approx(1400.0)
     assert sizes[1].rows == 3.0 and sizes[1].rate == 3.0
     assert looks.learn("none", replace(member, plan=passed, engines=(S,)), 0.0) == {}, "another query"
+
+
+def test_what_a_projection_gives_is_known_of_what_is_below_it(tmp_path: Path) -> None:
+    """All that a job on Spark alone counts are its results, and those often come from a projection."""
+    _, member = _plan(tmp_path)
+    top = member.plan
+    plan = lp.Project(top, tuple((c.name, ColumnRef(c.name, c.type)) for c in top.schema))
+    _, seen = seen_at(plan, {5: 3.0}, {"readings": 100.0}, 500.0)
+    assert seen == {top: 3.0}
 
 
 def test_streams_that_are_seen_are_not_scaled(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from headrace.service.view import job_rows, rows_read
 from headrace.state.records import AddedQuery
 from headrace.state.store import Store
 from tests.unit.service.disk_engine import Death
-from tests.unit.service.federated_sample import NEAR, TOP, SplitEngine, write
+from tests.unit.service.federated_sample import NEAR, PRICES, TOP, SplitEngine, calibrated, write
 from tests.unit.service.sample import Clock
 
 AUTO = f"{TOP}#engine: auto"
@@ -187,13 +188,45 @@ def test_records_are_the_jobs(ground: Ground) -> None:
     assert live(gone) == gone.members and GONE < 0
 
 
-def test_the_fake_engine_runs_split_jobs_too(tmp_path: Path) -> None:
-    ground, clock = Ground(tmp_path), Clock()
+def faked(ground: Ground) -> tuple[Outcome, FakeExecutor]:
+    clock, fake = Clock(), FakeExecutor()
     with Store(state_file(ground.project)) as store:
         runner = Runner(ground.project, store, clock, clock.sleep, Options(drain=True))
         runner.prepare()
-        fake = FakeExecutor()
-        outcome = runner.run(fake)
+        return runner.run(fake), fake
+
+
+def test_an_ordinary_job_that_is_deployed_stays_one(tmp_path: Path) -> None:
+    """Also where the planner would choose now, and Spark alone were a job that is watched."""
+    ground = Ground(tmp_path, near=f"{NEAR}#engine: spark")
+    calibrated(ground.project, replace(PRICES, statement=10.0))
+    faked(ground)
+    assert ground.jobs() == {}
+    ground.project = write(tmp_path, near=NEAR)
+    (watched,) = plan_project(ground.project).federated
+    assert watched.on_spark
+    outcome, fake = faked(ground)
+    assert outcome.exit_code == 0 and ground.jobs() == {} and not fake.federated
+
+
+def test_spark_alone_is_a_job_that_is_started_and_told_as_such(tmp_path: Path) -> None:
+    ground = Ground(tmp_path, near=NEAR)
+    calibrated(ground.project, replace(PRICES, statement=10.0))
+
+    def ask() -> None:
+        with Store(state_file(ground.project)) as store:
+            store.ask_add(AddedQuery("late", NEAR, "json", None, "local"), False, "now")
+
+    outcome = ground.run(9, at={3: ask})
+    assert list(ground.jobs().values()) == [["near"], ["late"]]
+    assert ground.engine is not None and all(job.on_spark for job in ground.engine.started)
+    assert any("on Spark alone, to be chosen for again" in note for note in outcome.notes), outcome.notes
+    assert ground.windows("near") == list(range(1, len(ground.windows("near")) + 1))
+
+
+def test_the_fake_engine_runs_split_jobs_too(tmp_path: Path) -> None:
+    ground = Ground(tmp_path)
+    outcome, fake = faked(ground)
     (job,) = ground.jobs()
     assert outcome.exit_code == 0 and fake.calls[0] == ("start", job)
     assert set(fake.federated[job]) == set(ALL)

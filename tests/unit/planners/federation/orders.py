@@ -9,7 +9,7 @@ from math import prod
 
 from headrace.plan.federated import Engine
 from headrace.planners.federation.compare import rank
-from headrace.planners.federation.problem import Kind, Operator, Plan, Query, Split
+from headrace.planners.federation.problem import FEASIBLE, Kind, Operator, Plan, Query, Split
 from headrace.planners.federation.recount import Recount
 from headrace.planners.federation.sizes import sizes_of
 
@@ -27,7 +27,7 @@ class Tree:
 
 
 def best_order(query: Query, *, feasibility: bool = True) -> Split:
-    limit = 1.0 if feasibility else float("inf")
+    limit = FEASIBLE if feasibility else float("inf")
     return min(every_order(query), key=lambda one: rank(one.bottleneck, one.utilisation, limit))
 
 

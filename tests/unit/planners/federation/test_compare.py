@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.planners.federation.compare import rank
+from headrace.planners.federation.problem import FEASIBLE, Options, Split
 
 
 def test_situation_1_the_feasible_plan_wins_whatever_it_takes() -> None:
@@ -26,3 +27,11 @@ def test_ties_go_to_the_other_cost() -> None:
 def test_without_the_check_only_utilisation_counts() -> None:
     without = float("inf")
     assert rank(3.0, 1.9, without) < rank(0.5, 2.0, without)
+
+
+def test_rounding_makes_nothing_infeasible() -> None:
+    """A tenth ten times is not one, and a sum of such may be the next number above it."""
+    for c_b in (1 + 2e-16, sum([0.1] * 10), 1 + 1e-10):
+        assert rank(c_b, 1.6) < rank(0.9, 1.7) and Split((), (), c_b, 1.6).feasible
+    assert rank(0.9, 1.7) < rank(1 + 1e-8, 1.6) and not Split((), (), 1 + 1e-8, 1.6).feasible
+    assert Options().limit == FEASIBLE and Options(feasibility=False).limit == float("inf")
