@@ -20,7 +20,7 @@ from headrace.service.calibration_file import costs_of
 from headrace.service.estimates import expected_rate
 from headrace.service.federating_load import job_kinds
 from headrace.service.measured import Done, Usage
-from headrace.service.predict import job_work, predicted, tree_load
+from headrace.service.predict import job_work, predicted, spark_work, tree_load
 from headrace.units import format_size
 
 
@@ -101,6 +101,9 @@ def _by_split(project: Project, job: FederatedJob, done: Done) -> float:
     costs, _ = costs_of(project, job.site)
     streams = {name for member in job.members for name in streams_of(member.plan)}
     seconds = done.rows / sum(expected_rate(project.streams[name]) for name in streams)
+    if job.on_spark and seconds and done.batches:
+        work = spark_work(project, job, done.batches / seconds)
+        return costs.plain_job + seconds * cost(work, costs.to_dict())
     return (
         costs.plain_job + done.batches * costs.plain_batch + seconds * sum(job_kinds(project, job).values())
     )
@@ -121,7 +124,9 @@ def _by_job(project: Project, job: Job, done: Done) -> float:
     seconds = done.rows / sum(expected_rate(project.streams[name]) for name in streams_of(job.plan))
     if not seconds or not done.batches:
         return costs.plain_job + done.batches * costs.plain_batch
-    return costs.plain_job + seconds * cost(job_work(project, job, done.batches / seconds), costs.to_dict())
+    return costs.plain_job + seconds * cost(
+        job_work(project, job.plan, done.batches / seconds), costs.to_dict()
+    )
 
 
 def comparison_lines(sites: Sequence[SiteComparison]) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headrace.catalog.model import Project, Query
+from headrace.catalog.model import Project, Query, RateSource, SinkKind
 from headrace.cost.federation import FederationCosts
 from headrace.errors import UserError
 from headrace.plan.federated import Engine, FederatedJob, FederatedMember, operators
@@ -89,7 +89,7 @@ class Choice:
         """Whether another split can take over while it runs. A query that is spread over sites is cut
         there instead, which only ordinary jobs are."""
         spread = project.planner.spread and self.on_spark
-        return self.asked == "auto" and self.plan.window is not None and not spread
+        return not spread and can_be_handed_over(project, project.queries[self.query], self.plan)
 
 
 def asked(project: Project, query: Query) -> str | None:
@@ -99,6 +99,14 @@ def asked(project: Project, query: Query) -> str | None:
     if query.engine is not None:
         return query.engine
     return None if project.planner.federation == "off" else project.planner.federation
+
+
+def can_be_handed_over(project: Project, query: Query, plan: LogicalPlan) -> bool:
+    """Whether two jobs can give the windows of a query, one after the other. The second reads its streams
+    from their beginning, which a rate source does not keep; results in memory are those of one job."""
+    sources = [project.streams[name].source for name in streams_of(plan)]
+    lasting = query.sink.kind is not SinkKind.MEMORY and not any(isinstance(s, RateSource) for s in sources)
+    return asked(project, query) == "auto" and plan.window is not None and lasting
 
 
 def choose(

@@ -99,7 +99,10 @@ def tree_load(project: Project, tree: TreeJob, costs: WindowCosts) -> TreeLoad:
 
 
 def _of_split(project: Project, job: FederatedJob) -> JobPrediction:
-    """What its operators take, and its micro-batches, priced as those of a query on its own."""
+    """What its operators take, and its micro-batches, priced as those of a query on its own. On Spark alone
+    it runs the plan that an ordinary job would, and is priced as one."""
+    if job.on_spark:
+        return _priced(project, job, [one.query for one in live(job)], spark_work(project, job))
     costs, _ = costs_of(project, job.site)
     parts = job_kinds(project, job)
     parts["plain_batch"] = batches_per_second(project) * costs.plain_batch
@@ -116,7 +119,7 @@ def _of_split(project: Project, job: FederatedJob) -> JobPrediction:
 
 
 def _of_job(project: Project, job: Job) -> JobPrediction:
-    return _priced(project, job, [job.query], job_work(project, job, batches_per_second(project)))
+    return _priced(project, job, [job.query], job_work(project, job.plan, batches_per_second(project)))
 
 
 def _of_channels(project: Project, placed: PlacedPlan, cut: ChannelPlan) -> list[JobPrediction]:
@@ -133,7 +136,7 @@ def _of_channels(project: Project, placed: PlacedPlan, cut: ChannelPlan) -> list
 
 
 def _priced(
-    project: Project, job: Job | ChannelJob, queries: list[str], work: Mapping[str, float]
+    project: Project, job: Job | ChannelJob | FederatedJob, queries: list[str], work: Mapping[str, float]
 ) -> JobPrediction:
     prices = costs_of(project, job.site)[0].to_dict()
     parts = {name: n * prices[name] for name, n in work.items()}
@@ -148,10 +151,19 @@ def _priced(
     )
 
 
-def job_work(project: Project, job: Job, batches: float) -> dict[str, float]:
+def job_work(project: Project, plan: LogicalPlan, batches: float) -> dict[str, float]:
     """Work per second of a query on its own: its rows, and its windows as Spark makes them."""
-    rows = {name: expected_rate(project.streams[name]) for name in streams_of(job.plan)}
-    return _add(_read_work(job.plan, rows, batches), _windows_work(project, job.plan, batches))
+    rows = {name: expected_rate(project.streams[name]) for name in streams_of(plan)}
+    return _add(_read_work(plan, rows, batches), _windows_work(project, plan, batches))
+
+
+def spark_work(project: Project, job: FederatedJob, batches: float | None = None) -> dict[str, float]:
+    """The same of a split job on Spark alone."""
+    often = batches_per_second(project) if batches is None else batches
+    total = {"plain_batch": 0.0}
+    for member in live(job):
+        _add(total, job_work(project, member.plan, often))
+    return total
 
 
 def _read_work(plan: LogicalPlan, rows: Mapping[str, float], batches: float) -> dict[str, float]:

@@ -21,7 +21,7 @@ from headrace.plan.logical import Window, nodes, streams_of
 from headrace.runtime.executor import ENDED, JobState
 from headrace.service.estimates import expected_rate
 from headrace.service.federated_records import giving, live
-from headrace.service.federating import Choice, asked, choose
+from headrace.service.federating import Choice, can_be_handed_over, choose
 from headrace.service.federating_load import split_cost
 from headrace.service.federating_seen import load_seen, save_seen
 from headrace.service.fleet import Fleet, Unit
@@ -150,9 +150,8 @@ class Switching:
         everyone = [*self._jobs(), *(held.new for held in self._held)]
         for member in live(job):
             known = queries.get(member.query)
-            open_ = member.until is None and member.plan.window is not None
-            alone = len(giving(everyone, member.query)) == 1
-            if known is not None and open_ and alone and asked(self._keeper.project, known) == "auto":
+            alone = member.until is None and len(giving(everyone, member.query)) == 1
+            if known is not None and alone and can_be_handed_over(self._keeper.project, known, member.plan):
                 yield member
 
     def _judged(

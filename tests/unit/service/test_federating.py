@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.catalog.model import EngineName, Project
+from headrace.catalog.model import EngineName, Project, RateSource, Sink, SinkKind
 from headrace.cost.federation import DEFAULTS, ROW_BYTES
 from headrace.errors import UserError
 from headrace.plan.federated import Engine, operators
@@ -20,6 +20,7 @@ from headrace.service.federating_problem import NO_CHOICE, NO_WINDOW, problem_of
 from headrace.service.members import NAMES_ENGINE
 from headrace.service.placing_part import WATCHED, staying_together
 from headrace.service.planning import plan_jobs, plan_project
+from headrace.service.predict import predicted
 from headrace.service.project import open_project
 from headrace.service.sharing import share
 from tests.unit.service.federated_sample import NEAR, PRICES, TOP, calibrated, write
@@ -182,6 +183,27 @@ def test_spark_alone_is_watched_where_the_planner_chose_it(tmp_path: Path) -> No
     assert [job.query for job in placed.jobs] == ["hidden"], "it cannot be handed over"
     for name in ("near", "hidden"):
         assert chosen(found, name).on_spark and chosen(found, name).asked == "auto"
+
+
+def test_what_cannot_be_read_again_or_lies_in_memory_is_not_watched(tmp_path: Path) -> None:
+    """A job that takes over reads its stream from the beginning, which a rate source has not kept."""
+    found = best_on_spark(tmp_path, near=NEAR)
+    stream, query = found.streams["readings"], found.queries["near"]
+    endless = {"readings": stream.model_copy(update={"source": RateSource()})}
+    in_memory = {"near": query.model_copy(update={"sink": Sink(kind=SinkKind.MEMORY)})}
+    assert plan_project(found).federated and not plan_project(found).jobs
+    for change in ({"streams": endless}, {"queries": in_memory}):
+        placed = plan_project(found.model_copy(update=change))
+        assert placed.federated == () and [job.query for job in placed.jobs] == ["near"]
+
+
+def test_spark_alone_is_priced_as_the_ordinary_job_that_it_could_be(tmp_path: Path) -> None:
+    watched = best_on_spark(tmp_path / "watched", near=NEAR)
+    plain = write(tmp_path / "plain", "planner: {federation: spark}", near=NEAR)
+    (found,), (other,) = (predicted(one, plan_project(one))["jobs"] for one in (watched, plain))
+    assert found["job"].startswith("fed-") and other["job"] == "near"
+    assert found["cpu"] > 0
+    assert {**found, "job": "near"} == other
 
 
 def test_spark_alone_is_cut_where_the_project_is_spread(tmp_path: Path) -> None:
