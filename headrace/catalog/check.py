@@ -136,9 +136,13 @@ def check_sites(project: Project) -> Iterator[Problem]:
 def check_storages(project: Project) -> Iterator[Problem]:
     """A storage is a folder that a site and Headrace see under the same path."""
     for site in project.sites.values():
-        if site.storage is not None and ("://" in site.storage or not PurePath(site.storage).is_absolute()):
+        if site.storage is not None and not _is_whole_path(site.storage):
             hint = "Write the whole path of a folder, as in storage: /mnt/fast"
             yield Problem(("sites", site.name, "storage"), f'"{site.storage}" is not a whole path', hint)
+
+
+def _is_whole_path(text: str) -> bool:
+    return "://" not in text and text.isprintable() and PurePath(text).is_absolute()
 
 
 def check_links(project: Project) -> Iterator[Problem]:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -378,7 +379,12 @@ class Relocator:
         here = self._sites.state(move.job, site)
         for other in suspects(move, entries):
             retire(self._sites.state(move.job, other), here)
-        tidy(here, [self._sites.keeps(move.job, other) for other in suspects(move, entries)])
+        places: list[Path | None] = []
+        for other in suspects(move, entries):
+            # The job runs. What is left in a storage that is gone by now is swept when it is back.
+            with suppress(HeadraceError):
+                places.append(self._sites.keeps(move.job, other))
+        tidy(here, places)
 
     def _write(self, move: Move, entries: list[Entry], entry: Entry) -> None:
         self._journal.write(move, entry)

@@ -34,6 +34,9 @@ from headrace.runtime.copies import difference
 from headrace.runtime.files import sync_folder
 
 CHECKPOINT = "checkpoint"
+MARKER = "headrace-project"
+"""In a project's folder of a storage: whose it is, and which storage this is. One that is mounted twice, or
+has a link to it, has two paths and one marker."""
 _COMING = "checkpoint.coming"
 _LEAVING, _ARRIVING = ".leaving-", ".arriving-"
 _TRIES, _QUIET_SECONDS = 5, 0.5
@@ -66,7 +69,7 @@ def names_of(state: Path) -> list[Path]:
 
 def named(path: Path) -> Path:
     """The folder that a name stands for, which need not be there."""
-    return path.readlink() if path.is_symlink() else path
+    return path.parent / path.readlink() if path.is_symlink() else path
 
 
 def keep_at(state: Path, place: Path | None, step: Step = lambda _: None) -> bool:
@@ -80,7 +83,7 @@ def keep_at(state: Path, place: Path | None, step: Step = lambda _: None) -> boo
         if not os.path.lexists(here) and not _leaving(here).is_dir():
             _begin(state, place, step)
             return False
-    if at == home:
+    if _same(at, home):
         with _told(state, place):
             _restore(at, state, step)
         return False
@@ -143,12 +146,17 @@ def _bring(source: Path, state: Path, place: Path | None, step: Step) -> None:
 def _copy(source: Path, arriving: Path) -> None:
     """Every file has the size and the hash that it has in the source. Tasks of a batch that was interrupted
     end a moment after their query, and leave and remove files."""
-    wrong = ""
-    for _ in range(_TRIES):
-        wrong = difference(source, arriving)
-        if not wrong:
-            return
-        time.sleep(_QUIET_SECONDS)
+    wrong, whole = "", False
+    try:
+        for _ in range(_TRIES):
+            wrong = difference(source, arriving)
+            whole = not wrong
+            if whole:
+                return
+            time.sleep(_QUIET_SECONDS)
+    finally:
+        if not whole:  # Half a copy would keep a storage full that others write to.
+            shutil.rmtree(arriving, ignore_errors=True)
     raise EngineError(f"{source} was not copied whole to {arriving}", detail=f"Differs: {wrong}")
 
 
@@ -171,24 +179,25 @@ def tidy(state: Path, places: Iterable[Path | None]) -> None:
     """Remove what a job that runs again has left at these places. What cannot be removed now is removed by
     a later `sweep`: nobody starts from it."""
     here = state / CHECKPOINT
-    if not here.is_dir():
+    if not _is_dir(here):
         return
     for place in places:
         old = here if place is None else place
+        mine = old == here or _may_be_same(old, named(here))
         with suppress(OSError):
-            _remove(_leaving(old), _arriving(old), *(() if old in (here, named(here)) else (old,)))
+            _remove(_leaving(old), _arriving(old), *(() if mine else (old,)))
 
 
 def sweep(storage: Path, jobs: Path) -> None:
     """Remove from the project's folder in a storage what no job of the project names: left by a process that
     was killed, or of a job that was removed while the storage was out of reach."""
-    for entry in sorted(storage.iterdir()) if storage.is_dir() else ():
-        if not entry.is_dir():
+    for entry in sorted(storage.iterdir()) if _is_dir(storage) else ():
+        if not _is_dir(entry):
             continue
         name = entry.name.removeprefix(_LEAVING).removeprefix(_ARRIVING)
         state, place = jobs / name, storage / name
         used = [named(one) for one in (state / CHECKPOINT, state / _COMING) if os.path.lexists(one)]
-        if place not in used or entry.name.startswith(_ARRIVING):
+        if entry.name.startswith(_ARRIVING) or not any(_may_be_same(place, one) for one in used):
             with suppress(OSError):
                 _remove(entry)
 
@@ -201,6 +210,27 @@ def forget(state: Path, storages: Collection[Path]) -> None:
                 _remove(place, _leaving(place), _arriving(place))
 
 
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths name one folder, which need not be there yet, also by links and second mounts."""
+    if one == other:
+        return True
+    try:
+        return one.name == other.name and (
+            one.parent.samefile(other.parent) or _marker(one.parent) == _marker(other.parent)
+        )
+    except OSError:
+        return False
+
+
+def _may_be_same(one: Path, other: Path) -> bool:
+    """Also where one of them cannot be looked at: nothing is removed on a guess."""
+    return _same(one, other) or (one.name == other.name and not _is_dir(other.parent))
+
+
+def _marker(storage: Path) -> str:
+    return (storage / MARKER).read_text(encoding="utf-8")
+
+
 def _leaving(path: Path) -> Path:
     return path.with_name(f"{_LEAVING}{path.name}")
 
@@ -211,15 +241,23 @@ def _arriving(path: Path) -> Path:
 
 def _source(at: Path, state: Path) -> Path:
     try:
-        return next(one for one in (_leaving(at), at) if one.is_dir())
-    except (StopIteration, OSError):
+        return next(one for one in (_leaving(at), at) if _is_dir(one))
+    except StopIteration:
         raise _silent(at, state) from None
 
 
 def _readable(folder: Path, state: Path) -> Path:
-    if not folder.is_dir():
+    if not _is_dir(folder):
         raise _silent(folder, state)
     return folder
+
+
+def _is_dir(path: Path) -> bool:
+    """A mount that is dead raises what is none of our errors."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _silent(at: Path, state: Path) -> StorageSilent:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from headrace.catalog.model import Project
+from headrace.catalog.model import Project, SinkKind
 from headrace.errors import HeadraceError, InternalError, SiteSilent, UserError
 from headrace.plan.channels import ChannelJob, ChannelPlan, pruned
 from headrace.plan.federated import FederatedJob, FederatedMember
@@ -180,7 +180,9 @@ class Fleet:
         for name, context in contexts.items():
             make_folders(context, results=writes_files(project.queries[name]))
         if isinstance(unit, Job):
-            place_checkpoint(project, unit.id, unit.site)
+            # One that keeps its results in memory starts over, and has no checkpoint.
+            if contexts[unit.query].sink.kind is not SinkKind.MEMORY:
+                place_checkpoint(project, unit.id, unit.site)
             self._executor.start(unit, contexts[unit.query], drain=drain)
             return
         if isinstance(unit, ChannelJob):

@@ -7,18 +7,20 @@ nothing.
 
 from __future__ import annotations
 
+import re
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
 from headrace.catalog.model import Project
 from headrace.errors import EngineError, UserError
 from headrace.runtime.files import write_whole
-from headrace.runtime.storage import forget, keep_at, names_of, sweep, tidy
+from headrace.runtime.storage import MARKER, forget, keep_at, names_of, sweep, tidy
 from headrace.service.layout import job_folder, jobs_folder, storage_folder
 
-MARKER = "headrace-project"
 _WORD = "storage-word"
+_FOLDER = re.compile(r"-[0-9a-f]{12}\Z")
 _CLAIMING = Lock()
 """Moves are prepared by threads. No other process does this: it would need the lock of the project."""
 
@@ -42,6 +44,8 @@ def place_checkpoint(project: Project, job: str, site: str) -> None:
     copy was made of is removed."""
     state, place = job_folder(project, job), place_of(project, job, site)
     before = names_of(state)
+    if place is None and before and not any(map(_is_ours, before)):
+        return  # Somebody has laid it there by hand, as one could before there were storages.
     for one in before:
         _check_own(one.parent, project.root.resolve(), job)
     keep_at(state, place)
@@ -52,13 +56,19 @@ def sweep_storages(project: Project) -> None:
     """For whoever holds the lock, before anything is started."""
     for storage in {storage_folder(project, site) for site in project.sites} - {None}:
         if storage is not None and _is_own(storage, project.root.resolve()):
-            sweep(storage, jobs_folder(project))
+            with suppress(OSError):
+                sweep(storage, jobs_folder(project))
 
 
 def forget_kept(state: Path, root: Path) -> None:
     """A job's folder, or its grave, is about to be removed: so is what it has in a storage, if it is there,
     and ours."""
     forget(state, [place.parent for place in names_of(state) if _is_own(place.parent, root)])
+
+
+def _is_ours(place: Path) -> bool:
+    """Whether it is called as checkpoints in a storage are (layout.py): the storage itself may be away."""
+    return _FOLDER.search(place.parent.name) is not None
 
 
 def _word(root: Path) -> str:
@@ -80,8 +90,9 @@ def _claim(storage: Path, root: Path, site: str) -> None:
             hint="Make the folder, or mount it. It must be seen under this path by the site and from here.",
         )
     storage.mkdir(exist_ok=True)
-    if not any(storage.iterdir()):
-        write_whole(storage / MARKER, _text(root))
+    # Killed while the marker was written, only a part of it is there.
+    if not {one.name for one in storage.iterdir()} - {f".{MARKER}.tmp"}:
+        write_whole(storage / MARKER, f"{_text(root)}{uuid.uuid4()}\n")
     elif not _is_own(storage, root):
         raise UserError(
             f"{storage} belongs to another project",
@@ -91,7 +102,7 @@ def _claim(storage: Path, root: Path, site: str) -> None:
 
 def _is_own(storage: Path, root: Path) -> bool:
     try:
-        return (storage / MARKER).read_text(encoding="utf-8") == _text(root)
+        return (storage / MARKER).read_text(encoding="utf-8").startswith(_text(root))
     except OSError:
         return False
 

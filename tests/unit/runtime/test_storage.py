@@ -13,6 +13,7 @@ from headrace.errors import EngineError
 from headrace.runtime.copies import digests
 from headrace.runtime.storage import (
     CHECKPOINT,
+    MARKER,
     Step,
     StorageSilent,
     forget,
@@ -220,6 +221,51 @@ def test_what_an_earlier_visit_has_left_is_no_checkpoint(tmp_path: Path, one: st
         keep_at(job.state, job.place(place))
         job.batch()
         assert job.whole() and job.at() == job.expected(place)
+
+
+@pytest.mark.parametrize("alias", ["link", "mounted"])
+def test_a_storage_under_two_names_is_one(tmp_path: Path, alias: str) -> None:
+    """By a link, or mounted twice: there the folders are different ones to the system."""
+    job = Job(tmp_path)
+    job.begin("fast")
+    if alias == "link":
+        (tmp_path / "other").symlink_to(tmp_path / "fast")
+    else:
+        (tmp_path / "fast" / MARKER).write_text("one storage")
+        shutil.copytree(tmp_path / "fast", tmp_path / "other")
+    sweep(tmp_path / "other", tmp_path / "jobs")
+    assert (tmp_path / "other" / "q").is_dir()
+    assert not keep_at(job.state, tmp_path / "other" / "q")
+    tidy(job.state, [None, tmp_path / "other" / "q", tmp_path / "fast" / "q"])
+    assert job.whole() and (tmp_path / "other" / "q").is_dir()
+
+
+def test_nothing_is_swept_while_it_is_not_known_what_is_used(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.begin("fast")
+    (tmp_path / "slow" / "q").mkdir()
+    (tmp_path / "fast").rename(tmp_path / "away")
+    sweep(tmp_path / "slow", tmp_path / "jobs")
+    assert (tmp_path / "slow" / "q").is_dir()
+    (tmp_path / "away").rename(tmp_path / "fast")
+    sweep(tmp_path / "slow", tmp_path / "jobs")
+    assert not (tmp_path / "slow" / "q").exists() and job.whole()
+
+
+def test_half_a_copy_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(tmp_path)
+    job.begin("fast")
+
+    def full(source: Path, staged: Path) -> str:
+        shutil.copytree(source, staged, dirs_exist_ok=True)
+        return "No space left on device"
+
+    monkeypatch.setattr("headrace.runtime.storage.difference", full)
+    with pytest.raises(EngineError, match="not copied whole"):
+        keep_at(job.state, job.place("slow"))
+    assert not any((tmp_path / "slow").iterdir())
+    monkeypatch.undo()
+    assert job.whole()
 
 
 def test_the_sweep_keeps_what_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from headrace.runtime.storage import CHECKPOINT, named
 from headrace.service.layout import job_folder
+from headrace.service.moving_run import FleetSites
 from headrace.service.storages import place_of
 from tests.unit.service.test_sitekeeping import World, world
 
@@ -75,3 +76,25 @@ def test_jobs_whose_checkpoints_went_with_their_site_wait_for_them(stored: World
     assert all("--fresh" in note for note in stored.notes if "cannot be read here" in note)
     for job in ("a", "b"):
         assert kept(stored, job) == (place_of(stored.project, job, "west"), True)
+
+
+def test_a_storage_that_goes_after_the_copy_does_not_keep_a_move_open(
+    stored: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what runs well at the new site would be stopped and started again for as long as it is away."""
+    disk, begun = tmp_path / "disk-east", FleetSites.start
+
+    def start(sites: FleetSites, job: str, site: str) -> None:
+        begun(sites, job, site)
+        if job == "b" and disk.exists():
+            disk.rename(tmp_path / "unplugged")
+
+    monkeypatch.setattr(FleetSites, "start", start)
+    stored.plot = [
+        (stored.at("east", "a", "b"), lambda: commit(stored)),
+        (stored.after(5), lambda: stored.down.add("east")),
+        (stored.at("west", "a", "b"), lambda: None),
+        (stored.after(200), stored.stop),
+    ]
+    assert stored.run().failures == ()
+    assert sum(call[0] == "start" for call in stored.executor.calls) == 4

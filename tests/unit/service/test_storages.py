@@ -11,12 +11,12 @@ import pytest
 from headrace.catalog.model import Project
 from headrace.errors import EngineError, UserError
 from headrace.runtime.fake import FakeExecutor
-from headrace.runtime.storage import CHECKPOINT, keep_at, named
+from headrace.runtime.storage import CHECKPOINT, MARKER, keep_at, kept_in, named
 from headrace.service import folders
 from headrace.service.layout import job_folder, query_context, storage_folder
 from headrace.service.moving import moves_of
 from headrace.service.status import status_of
-from headrace.service.storages import MARKER, forget_kept, place_checkpoint, place_of, sweep_storages
+from headrace.service.storages import forget_kept, place_checkpoint, place_of, sweep_storages
 from tests.unit.runtime.test_storage import Killed, kill_at
 from tests.unit.service.served import project as spread
 from tests.unit.service.test_serving import Service, service
@@ -58,6 +58,39 @@ def test_a_project_has_a_folder_of_its_own_in_each_storage(tmp_path: Path) -> No
     assert storage_folder(other, "east") != folder and not folder.exists()
     assert place(made, "a", "east") == folder / "a" and (folder / MARKER).is_file()
     assert place(made, "a", "east") == folder / "a" and place_of(made, "a", "south") is None
+
+
+def test_a_storage_that_is_called_otherwise_in_the_file_is_the_same(tmp_path: Path) -> None:
+    made = kept(tmp_path)
+    here = begun(made, "a", "east")
+    (tmp_path / "link").symlink_to(tmp_path / "east")
+    for name in ("link", "west/../east"):
+        site = made.sites["east"].model_copy(update={"storage": f"{tmp_path}/{name}"})
+        edited = made.model_copy(update={"sites": {**made.sites, "east": site}})
+        sweep_storages(edited)
+        place_checkpoint(edited, "a", "east")
+        assert (here / "commits" / "0").exists()
+
+
+def test_killed_while_it_was_marked_a_folder_can_be_taken(tmp_path: Path) -> None:
+    made = kept(tmp_path)
+    folder = storage_folder(made, "east")
+    assert folder is not None
+    folder.mkdir()
+    (folder / f".{MARKER}.tmp").write_text("")
+    assert place(made, "a", "east") == folder / "a" and (folder / MARKER).is_file()
+
+
+def test_a_checkpoint_that_somebody_laid_elsewhere_by_hand_stays_there(tmp_path: Path) -> None:
+    made = kept(tmp_path)
+    state, elsewhere = job_folder(made, "a"), tmp_path / "mine"
+    state.mkdir(parents=True)
+    (elsewhere / "commits").mkdir(parents=True)
+    for target in (elsewhere, Path(os.path.relpath(elsewhere, state))):
+        (state / CHECKPOINT).symlink_to(target)
+        place_checkpoint(made, "a", "south")
+        assert named(state / CHECKPOINT).samefile(elsewhere) and kept_in(state).samefile(elsewhere)
+        (state / CHECKPOINT).unlink()
 
 
 def test_a_storage_that_is_not_there_is_told(tmp_path: Path) -> None:
