@@ -28,9 +28,9 @@ from headrace.service.rechoosing import Rules
 from headrace.service.results import verify_results
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
 from headrace.state.store import Store
+from tests.deep.service.test_federating_joins import DEAR_JOINS, WORSE
 from tests.spark.harness import write_batches
 from tests.unit.service.federated_sample import PRICES, TOP, calibrated, write
-from tests.unit.service.test_federating_joins import DEAR_JOINS, WORSE
 
 pytestmark = pytest.mark.spark
 
