@@ -39,6 +39,7 @@ _LOOK = 0.25
 _START_SECONDS = 180.0
 _BEGIN_SECONDS = 300.0
 _DRAIN_SECONDS = 300.0
+_STOP_SECONDS = 300.0
 _AHEAD = 1.0
 """Windows of event time that are there before the first job starts."""
 _IN_TIME = 1.2
@@ -253,8 +254,15 @@ class Running:
         # Readers first: a maker that ends while it is read would be waited for.
         for job in reversed(self.plan.jobs):
             with contextlib.suppress(KeyError):
-                self.ground.executor.stop(job.id)
+                self._stop(job.id)
         shutil.rmtree(self.project.root, ignore_errors=True)
+
+    def _stop(self, job: str) -> None:
+        """Also one in the midst of a long batch: the next plan has jobs of the same names."""
+        deadline = time.monotonic() + _STOP_SECONDS
+        self.ground.executor.stop(job)
+        while self.ground.executor.status(job) not in ENDED and time.monotonic() < deadline:
+            self.ground.executor.stop(job)
 
     def settle(self, seconds: float, most: float) -> None:
         """Until every job has caught up with what came while it started, and so many seconds more; or until

@@ -47,6 +47,15 @@ class Feeding:
             if self._plan.maker(stream.id).id in self.fleet.units:
                 channel_of(self.project(), stream).reopen()
 
+    def next_turn(self, limit: int) -> str | None:
+        """The unit that is started next where `limit` may run at once; None: all have to wait. A maker that
+        failed gave its turn to others, and these may all wait for what it makes: it is started beyond the
+        limit, or none of them would ever end."""
+        able = list(filter(self.may_start, self.fleet.waiting))
+        if len(self.fleet.alive()) >= limit:
+            able = list(filter(self._is_awaited, able))
+        return next(iter(able), None)
+
     def may_start(self, unit_id: str) -> bool:
         """Whether a unit that waits for its turn can use it. A tree takes what is there for the end of its
         input, so it has to wait for its makers. A job waits for their end by itself, but not for their start:
@@ -58,6 +67,13 @@ class Feeding:
         unit = self.fleet.units[unit_id]
         read = unit.reads if isinstance(unit, ChannelJob) else ()
         return all(self._has_begun(self._plan.maker(stream).id) for stream in read)
+
+    def _is_awaited(self, unit_id: str) -> bool:
+        """Whether some that run cannot come to their end before this one does."""
+        if not any(maker.id == unit_id for maker in self._plan.makers):
+            return False
+        below = {one.id for one in self._plan.downstream(unit_id)}
+        return not below.isdisjoint(self.fleet.alive())
 
     def _has_begun(self, maker: str) -> bool:
         seen = self.fleet.states.get(maker)

@@ -264,10 +264,7 @@ class Runner:
 
     def _start_some(self, fleet: Fleet, taking: Taking, feeding: Feeding) -> None:
         limit = self._keeper.project.planner.parallel if self._options.drain else len(fleet.units)
-        while fleet.waiting and len(fleet.alive()) < limit and not self._stop:
-            unit = next(filter(feeding.may_start, fleet.waiting), None)
-            if unit is None:
-                return
+        while not self._stop and (unit := feeding.next_turn(limit)) is not None:
             fleet.waiting.remove(unit)
             taking.start(fleet.units[unit])
 

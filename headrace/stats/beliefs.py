@@ -15,6 +15,9 @@ from headrace.stats.smoothed import Smoothed, smooth
 
 HALF_LIFE = 30.0
 MOST = 10_000
+_BACK = 10.0
+"""Half-lives. A sample that is older than the last one by more did not come late: the clock was set back, and
+what was believed begins anew, instead of staying as it is until the clock is there again."""
 
 
 @dataclass(slots=True)
@@ -70,8 +73,10 @@ class Beliefs:
         # Put back last: the order of the dict is the order in which things were seen.
         self._beliefs[sample.of] = belief
         if belief.samples and sample.at <= belief.last_seen:
-            self.stale += 1
-            return {}
+            if belief.last_seen - sample.at <= _BACK * self.half_life:
+                self.stale += 1
+                return {}
+            belief = self._beliefs[sample.of] = Belief(sample.at)
         seen = self._merge(belief, sample)
         if len(self._beliefs) > self.most:
             del self._beliefs[next(iter(self._beliefs))]

@@ -78,11 +78,14 @@ def _recovered(tables: Tables) -> Iterator[Bar]:
 def _recovered_really(tables: Tables) -> Iterator[Bar]:
     good, bad = tables.recovery("good", OFF), tables.recovery("bad", OFF)
     again = tables.recovery("bad", "pays")
+    text = "Measured: the same on two sites of a core each, from everything at one"
     if good and bad and again:
         back = _speed(again) / _speed(good)
         told = f"{back:.1%} (without moving {_speed(bad) / _speed(good):.1%}), {again.moves} jobs moved"
-        text = "Measured: the same on two sites of a core each, from everything at one"
         yield Bar(text, f">= {RECOVERED:.0%}", told, back >= RECOVERED, 1)
+    elif tables.recovered:
+        failed = sum(not one.seconds for one in tables.recovered)
+        yield Bar(text, f">= {RECOVERED:.0%}", f"not measured: {failed} runs failed", False, 0)
 
 
 def _speed(one: Recovered) -> float:
@@ -94,6 +97,8 @@ def _speed(one: Recovered) -> float:
 def _moved(tables: Tables) -> Iterator[Bar]:
     moving = tables.moving()
     if moving is None:
+        if tables.moved:
+            yield Bar("Result rows lost or doubled while a join was moved", "0", "the run failed", False, 0)
         return
     told = f"{moving.missing} missing, {moving.extra} too many, {moving.right:,} right"
     text = "Result rows lost or doubled while a join was moved"

@@ -3,6 +3,7 @@ What is done is kept on the way."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,10 @@ from headrace.service.distribution_bench import Ground
 Clock = Callable[[], float]
 OnProgress = Callable[[int, int], None]
 SO_FAR = "results-so-far.json"
+WORK = ".headrace-distribution"
+"""What runs leave is removed before and after: no name that somebody else might use."""
+LOGS = "logs"
+"""Logs of the sites, where a run has failed."""
 LEAST_POINTS = 12
 """Sites that prices are fitted to; with fewer the default ones stay."""
 _LAST = 5
@@ -27,8 +32,7 @@ _WORKERS = 2
 
 
 def run_all(setting: Setting, out: Path, clock: Clock, on_progress: OnProgress) -> tuple[AnyRow, ...]:
-    last = _LAST if 20 in setting.real else 0
-    steps = len(real.cases(setting)) + last
+    steps = _steps(setting)
     total = steps + len(model.tasks(setting, DEFAULT))
     on_progress(0, total)
     rows: list[AnyRow] = []
@@ -48,6 +52,11 @@ def run_all(setting: Setting, out: Path, clock: Clock, on_progress: OnProgress) 
     return tuple(rows)
 
 
+def _steps(setting: Setting) -> int:
+    """Runs on sites."""
+    return len(real.cases(setting)) + (_LAST if 20 in setting.real else 0)
+
+
 def _real(setting: Setting, out: Path, on_done: Callable[[int], None]) -> list[AnyRow]:
     rows: list[AnyRow] = []
 
@@ -57,7 +66,7 @@ def _real(setting: Setting, out: Path, on_done: Callable[[int], None]) -> list[A
         (out / SO_FAR).write_text(Results(tuple(rows), made).to_json(), encoding="utf-8")
         on_done(len(rows))
 
-    work = out / "work"
+    work = out / WORK
     shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
     try:
         with Ground(work.resolve(), setting.sites) as ground:
@@ -71,8 +80,18 @@ def _real(setting: Setting, out: Path, on_done: Callable[[int], None]) -> list[A
                 for row in real.recovered(ground, setting, prices):
                     add(row)
     finally:
+        if len(rows) < _steps(setting) or any(getattr(row, "problem", "") for row in rows):
+            _keep_logs(work, out / LOGS)
         shutil.rmtree(work, ignore_errors=True)
     return rows
+
+
+def _keep_logs(work: Path, logs: Path) -> None:
+    """What the sites said, where something went wrong: their folders go."""
+    logs.mkdir(exist_ok=True)
+    for log in sorted(work.glob("sites/*/log")):
+        with contextlib.suppress(OSError):
+            shutil.copyfile(log, logs / f"{log.parent.name}.log")
 
 
 def prices_of(ran: Sequence[Ran]) -> Priced:

@@ -31,6 +31,8 @@ BELIEVED_FAR = 4.0
 _LINE = 2
 """Points that a line goes through."""
 SO_FAR = "results-so-far.json"
+WORK = ".headrace-federation"
+"""What runs leave is removed in the end: no name that somebody else might use."""
 
 
 def run_all(setting: Setting, out: Path, clock: Clock, on_progress: OnProgress) -> tuple[AnyRow, ...]:
@@ -38,7 +40,7 @@ def run_all(setting: Setting, out: Path, clock: Clock, on_progress: OnProgress) 
     done = 0
     on_progress(done, total)
     rows: list[AnyRow] = list(all_searches(setting, clock))
-    work = out / "work"
+    work = out / WORK
     try:
         with Bench(Place(work, setting.cores, setting.memory, setting.limit)) as bench:
             cells = _Cells(setting, bench, prices_named(setting.costs, work, setting.cores))

@@ -81,10 +81,11 @@ class FileChannel:
             return before
         passed = min(places)
         marks = self.marks()
-        for number in set(marks) - set(kept_marks(marks, passed)):
+        there = numbered(self.rows)
+        for number in set(marks) - set(kept_marks(marks, passed, there)):
             self._promise(number).unlink(missing_ok=True)
         upto = min(given, passed)
-        going = [path for number, path in numbered(self.rows).items() if number < upto]
+        going = [path for number, path in there.items() if number < upto]
         if not going and upto <= before:
             return before
         now = lost

@@ -63,7 +63,7 @@ class MemoryChannel:
         if not self._readers:
             return self._gone
         passed = min(self._readers.values())
-        self._marks = kept_marks(self._marks, passed)
+        self._marks = kept_marks(self._marks, passed, self.parts)
         upto = min(given, passed)
         for number in sorted(n for n in self.parts if n < upto):
             self._lost = latest(self._lost, self.parts.pop(number), self._times)

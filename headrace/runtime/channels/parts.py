@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -30,11 +31,31 @@ def numbered(folder: Path) -> dict[int, Path]:
     return dict(sorted((number, path) for number, path in found if number is not None))
 
 
-def kept_marks(marks: Mapping[int, Mark], passed: int) -> dict[int, Mark]:
-    """The promises that somebody may still need: each above what all readers have passed, and the newest of
-    the others, for who comes later."""
-    old = [number for number, mark in marks.items() if mark.parts <= passed]
-    return {n: mark for n, mark in marks.items() if mark.parts > passed or n == max(old)}
+def kept_marks(marks: Mapping[int, Mark], passed: int, there: Iterable[int]) -> dict[int, Mark]:
+    """The promises that may still be due to somebody: the newest one, and of those before each part that is
+    there, and that not all have passed, the newest. Of a maker that gives no rows all others are as good as
+    that, however many there are. `there` must have been listed after the marks were: what is put later has a
+    number that no mark is above."""
+    parts = sorted(number for number in there if number >= passed)
+    kept: dict[int, Mark] = {}
+    below: int | None = None
+    for number in sorted(marks, reverse=True):
+        mark = marks[number]
+        first = bisect_left(parts, mark.parts)
+        if below is None or (first < len(parts) and parts[first] < below):
+            kept[number] = mark
+        below = mark.parts if below is None else min(below, mark.parts)
+    return kept
+
+
+def read_upto(marks: Mapping[int, Mark], there: Iterable[int], left: Iterable[int]) -> int:
+    """Below which number a reader has read all there ever were. `left` are those of the parts `there` that it
+    has not read; they must have been listed after the marks were. Parts without rows are never there, so that
+    where none is left only the marks tell how many have been given."""
+    first = min(left, default=None)
+    if first is not None:
+        return first
+    return max(max(there, default=-1) + 1, max((mark.parts for mark in marks.values()), default=0))
 
 
 def due(marks: Mapping[int, Mark], left: Iterable[int]) -> int | None:

@@ -25,7 +25,7 @@ from headrace.plan import logical as lp
 from headrace.plan.channels import ChannelJob, DerivedScan, behind
 from headrace.plan.placed import Job
 from headrace.runtime.channels.files import FileChannel
-from headrace.runtime.channels.parts import due, numbered
+from headrace.runtime.channels.parts import due, numbered, read_upto
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.channels.protocol import Mark
 from headrace.runtime.executor import JobContext
@@ -228,7 +228,7 @@ class ChannelRun(JobRun):
             left = [n for n, path in there.items() if self._taken.get(path, 0) < scans]
             self._pass_on(name, marks, left)
             if self._late.batch >= done:
-                channel.advance(self.job.id, min(left) if left else max(there, default=-1) + 1)
+                channel.advance(self.job.id, read_upto(marks, there, left))
 
     def _sources(self) -> tuple[str, ...]:
         """The folders that Spark's sources read, as its first progress tells them; they stay the same. They
@@ -335,6 +335,7 @@ def advance_by_checkpoint(channel: FileChannel, reader: str, checkpoint: Path) -
     done = last_committed(checkpoint)
     if done >= 0:
         taken = taken_files(checkpoint, done)
-        there = numbered(channel.rows)
+        marks = channel.marks()
+        there = numbered(channel.rows)  # behind the marks, as `read_upto` wants it
         left = [number for number, path in there.items() if path not in taken]
-        channel.advance(reader, min(left) if left else max(there, default=-1) + 1)
+        channel.advance(reader, read_upto(marks, there, left))

@@ -74,6 +74,20 @@ def test_late_samples_change_nothing() -> None:
     assert beliefs.stale == 2
 
 
+def test_a_clock_that_was_set_back_begins_anew() -> None:
+    beliefs = Beliefs(half_life=30.0)
+    beliefs.take_all([Sample("job", 1e6 + n, {"cpu": 1.0}, {"rows_in": 10.0 * n}) for n in range(3)])
+    back = 1e6 - 3600
+    assert beliefs.take(Sample("job", back, {"cpu": 9.0}, {"rows_in": 50.0})) == {"cpu": 9.0}
+    assert beliefs.take(Sample("job", back + 1, {"cpu": 9.0}, {"rows_in": 70.0})) == {
+        "cpu": 9.0,
+        "rows_in": 20.0,
+    }
+    found = beliefs.of("job")
+    assert found is not None and found["cpu"] == 9.0 and found.age(back + 2) == 1.0
+    assert beliefs.stale == 0
+
+
 def test_the_longest_unseen_goes_first() -> None:
     beliefs = Beliefs(most=3)
     for at, name in enumerate(["a", "b", "c", "a", "d"]):

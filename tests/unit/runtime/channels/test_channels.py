@@ -13,7 +13,7 @@ import pytest
 from headrace.runtime.channels import files
 from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.memory import MemoryChannel
-from headrace.runtime.channels.parts import due, kept_marks, numbered
+from headrace.runtime.channels.parts import due, kept_marks, numbered, read_upto
 from headrace.runtime.channels.protocol import Channel, Limit, Mark, Size
 from headrace.runtime.files import write_json
 from tests.searches import examples
@@ -172,9 +172,55 @@ def test_a_mark_is_due_when_all_before_it_is_read() -> None:
     assert due(marks, [6]) == 10
     assert due(marks, [1]) == 4
     assert due({1: Mark(2, {})}, [0]) is None
-    assert set(kept_marks(marks, 0)) == {4, 5, 9, 10}
-    assert set(kept_marks(marks, 3)) == {9, 10}
-    assert set(kept_marks(marks, 8)) == {10}
+    assert set(kept_marks(marks, 0, range(6))) == {4, 9, 10}, "5 is never due: 9 is behind the same parts"
+    assert set(kept_marks(marks, 3, range(6))) == {9, 10}
+    assert set(kept_marks(marks, 3, [6, 7])) == {10}, "parts without rows are not there"
+    assert set(kept_marks(marks, 8, range(9))) == {10}
+    assert kept_marks({}, 0, [1]) == {}
+
+
+@pytest.mark.parametrize("seed", range(examples(30)))
+def test_whoever_reads_is_due_the_same_marks_as_if_all_were_kept(seed: int) -> None:
+    rng = random.Random(seed)
+    given = 0
+    marks: dict[int, Mark] = {}
+    for batch in range(rng.randint(0, 12)):
+        given += rng.randint(0, 3)
+        if rng.random() < 0.8:
+            marks[batch] = Mark(given, {"t": batch})
+    there = [number for number in range(given + rng.randint(0, 2)) if rng.random() < 0.5]
+    passed = rng.randint(0, given)
+    kept = kept_marks(marks, passed, there)
+    assert kept.items() <= marks.items()
+    for place in range(passed, given + 3):
+        left = [number for number in there if number >= place]
+        assert due(kept, left) == due(marks, left)
+    assert len(kept) <= len([number for number in there if number >= passed]) + 1
+
+
+def test_a_maker_without_rows_fills_nothing(tmp_path: Path, staged: Path) -> None:
+    """Its batches give files without rows, which have numbers and are not put, and promises."""
+    channel, part = FileChannel(tmp_path / "x", ("t",)), _part(staged, 1)
+    channel.enlist("a")
+    for batch in range(60):
+        if batch in (2, 40):
+            channel.put(batch, part)
+        channel.mark(batch, Mark(batch + 1, {"t": batch}))
+        marks, there = channel.marks(), numbered(channel.rows)
+        left = [] if batch % 7 == 0 else list(there)
+        channel.advance("a", read_upto(marks, there, left))
+        gone = channel.collect(batch + 1)
+        assert len(channel.marks()) <= 2
+        if not left:
+            assert gone == batch + 1, "what its maker has staged can go, too"
+
+
+def test_how_far_a_reader_is() -> None:
+    marks = {0: Mark(2, {}), 3: Mark(7, {})}
+    assert read_upto(marks, [1, 4, 9], [4, 9]) == 4
+    assert read_upto(marks, [1, 4], []) == 7, "5 and 6 had no rows"
+    assert read_upto(marks, [1, 9], []) == 10, "nobody has promised anything of 9 yet"
+    assert read_upto({}, [], []) == 0
 
 
 def test_full_by_bytes(tmp_path: Path, staged: Path) -> None:
