@@ -48,12 +48,8 @@ def draw(tables: Tables, folder: Path) -> list[Path]:
         "29-33": _connections(tables),
         "37-39": _redistribution(tables),
     }
-    if any(not run.problem for run in tables.runs):
-        made["21-31-measured"] = _measured(tables)
-    if tables.still() or tables.moving():
-        made["36"] = _moved(tables)
-    if tables.recovered:
-        made["37-measured"] = _recovered(tables)
+    measured = {"21-31-measured": _measured, "36": _moved, "37-measured": _recovered}
+    made |= {name: measured[name](tables) for name in sorted(tables.pictured)}
     return [path for name, figure in made.items() for path in save(figure, folder, PREFIX + name)]
 
 

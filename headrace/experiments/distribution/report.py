@@ -231,8 +231,8 @@ def markdown(results: Results, tables: Tables, claims: Sequence[Claim], bars: Se
 
 
 def _files(tables: Tables) -> dict[str, tuple[str, ...]]:
-    """Without runs there are no pictures of them."""
+    """Without runs that went well there are no pictures of them."""
     return {
-        title: tuple(name for name in names if tables.runs or name not in _MEASURED)
+        title: tuple(name for name in names if name not in _MEASURED or name in tables.pictured)
         for title, names in PICTURES.items()
     }

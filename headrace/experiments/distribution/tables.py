@@ -135,6 +135,16 @@ class Tables:
     def moving(self) -> MovedJoin | None:
         return next((one for one in self.moved if one.moves and one.seconds), None)
 
+    @property
+    def pictured(self) -> frozenset[str]:
+        """The pictures of runs that there is something for."""
+        found = {
+            "21-31-measured": any(not run.problem for run in self.runs),
+            "36": self.still() is not None or self.moving() is not None,
+            "37-measured": any(one.curve for one in self.recovered),
+        }
+        return frozenset(name for name, there in found.items() if there)
+
     def recovery(self, start: str, policy: str) -> Recovered | None:
         found = (one for one in self.recovered if (one.start, one.policy) == (start, policy))
         return next((one for one in found if one.seconds), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from headrace.errors import UserError
 from headrace.experiments.distribution.bars import bars, highest
 from headrace.experiments.distribution.cases import OURS
 from headrace.experiments.distribution.claims import judge
+from headrace.experiments.distribution.plots import draw
+from headrace.experiments.distribution.report import markdown
 from headrace.experiments.distribution.results import (
     MovedJoin,
     Placed,
@@ -26,6 +30,8 @@ from headrace.experiments.distribution.tables import make_tables, speed
 from headrace.experiments.judged import Bar, Claim
 from headrace.service.experiment_distribution import setting_of
 from tests.unit.experiments.distribution.made_up import PRICES, results
+
+_REAL = (Ran, MovedJoin, Recovered)
 
 
 def judged(found: Results) -> tuple[dict[str, Bar], dict[str, Claim]]:
@@ -46,6 +52,22 @@ def test_made_up_results_meet_all_bars() -> None:
     assert found["Pause of a moved join, p95, s"].here == "2.5"
     text = "Measured: the same on two sites of a core each, from everything at one"
     assert found[text].here == "95.0% (without moving 60.0%), 2 jobs moved"
+
+
+def test_runs_that_failed_are_bars_that_are_missed_and_no_pictures(tmp_path: Path) -> None:
+    made = results()
+    rows = [
+        replace(r, seconds=0.0, curve=(), problem="gone") if isinstance(r, _REAL) else r for r in made.rows
+    ]
+    found = Results(tuple(rows), made.made)
+    told, _ = judged(found)
+    recovered = told["Measured: the same on two sites of a core each, from everything at one"]
+    assert (recovered.met, recovered.here) == (False, "not measured: 3 runs failed")
+    assert not told["Result rows lost or doubled while a join was moved"].met
+    tables = make_tables(found)
+    drawn = {path.name for path in draw(tables, tmp_path)}
+    text = markdown(found, tables, judge(tables), bars(tables))
+    assert drawn and set(re.findall(r"\]\(([^)]+\.png)\)", text)) <= drawn
 
 
 def test_each_bar_is_missed_by_what_is_below_it() -> None:
