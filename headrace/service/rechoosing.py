@@ -148,9 +148,9 @@ class Verdict:
     why: str = ""
 
 
-def judge(standing: Standing, current: Split, best: Split, rules: Rules) -> Verdict:
+def judge(standing: Standing, current: Split, best: Split, rules: Rules, *, fits: bool = True) -> Verdict:
     """`current` and `best` are costs at the rates that are seen now."""
-    why = wins(current, best, rules)
+    why = wins(current, best, rules, fits=fits)
     if not why:
         return Verdict(Standing(), False)
     again = standing.looks + 1 if standing.engines == best.engines else 1
@@ -158,10 +158,14 @@ def judge(standing: Standing, current: Split, best: Split, rules: Rules) -> Verd
     return Verdict(now, again >= rules.looks, why)
 
 
-def wins(current: Split, best: Split, rules: Rules) -> str:
-    """Why the best split is clearly better, in the order of Definition 1; empty where it is not."""
+def wins(current: Split, best: Split, rules: Rules, *, fits: bool = True) -> str:
+    """Why the best split is clearly better, in the order of Definition 1; empty where it is not. `fits`:
+    whether what the split that runs keeps fits the database. One that does not fails sooner or later, whatever
+    it costs until then; the best one was chosen among those that fit."""
     if best.engines == current.engines:
         return ""
+    if not fits:
+        return "what the split that runs has to keep does not fit the memory of its database"
     if best.feasible and not current.feasible:
         return f"the split that runs cannot keep up (C_b {current.bottleneck:.3g}), another can"
     if best.feasible != current.feasible:
@@ -206,7 +210,7 @@ class Looks:
             known |= known_from(member.plan, own, rate)
         return known
 
-    def judge(self, query: str, current: Split, best: Split) -> Verdict:
-        verdict = judge(self.standing.get(query, Standing()), current, best, self.rules)
+    def judge(self, query: str, current: Split, best: Split, *, fits: bool = True) -> Verdict:
+        verdict = judge(self.standing.get(query, Standing()), current, best, self.rules, fits=fits)
         self.standing[query] = replace(verdict.standing)
         return verdict

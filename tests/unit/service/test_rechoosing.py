@@ -57,6 +57,13 @@ def test_wins(current: Split, best: Split, better: bool) -> None:
     assert bool(wins(current, best, RULES)) is better
 
 
+def test_a_split_that_does_not_fit_is_left_whatever_the_other_one_costs() -> None:
+    cheap, dear = split(D, c_u=0.1), split(S, c_b=1.2, c_u=1.2)
+    assert not wins(cheap, dear, RULES)
+    assert "memory" in wins(cheap, dear, RULES, fits=False)
+    assert not wins(cheap, cheap, RULES, fits=False), "there is no other"
+
+
 def test_the_same_split_must_win_several_times_in_a_row() -> None:
     looks = Looks(RULES)
     far, other, same = split(D, D, c_u=0.1), split(S, D, c_u=0.2), split(S, S, c_u=1.0)
