@@ -167,7 +167,7 @@ class Switching:
         assert isinstance(choice, Choice)  # It runs split, so it can be.
         current, problem, _ = split_cost(project, job.site, member, rates, seen)
         fits = not readers_of_too_much(problem, current.engines)
-        verdict = self._looks.judge(member.query, current, choice.answer.split, fits=fits)
+        verdict = self._looks.judge(job.id, member.query, current, choice.answer.split, fits=fits)
         return choice, verdict.why if verdict.switch else ""
 
     # -- how ----------------------------------------------------------------------------------------
