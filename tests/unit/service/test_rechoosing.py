@@ -135,6 +135,21 @@ def test_what_is_known_holds_at_other_rates(tmp_path: Path) -> None:
     assert looks.learn("none", replace(member, plan=passed, engines=(S,)), 0.0) == {}, "another query"
 
 
+def test_a_stream_that_is_silent_is_not_taken_for_one_of_which_nothing_is_known(tmp_path: Path) -> None:
+    project, member = _plan(tmp_path)
+    scan = next(lp.nodes(member.plan))
+    assert isinstance(scan, lp.StreamScan)
+
+    def rate(rates: dict[str, float], seen: dict[lp.LogicalPlan, float]) -> float:
+        problem = problem_of(project, "local", member.plan, PRICES, rates, seen=seen)
+        assert all(size.rate >= 0 for size in sizes_of(problem))
+        return problem.streams[0].rate
+
+    assert rate({}, {}) == 100.0
+    assert 0 < rate({"readings": 0.0}, {}) < 1e-3
+    assert 0 < rate({}, {scan: 0.0}) < 1e-3
+
+
 def test_what_a_projection_gives_is_known_of_what_is_below_it(tmp_path: Path) -> None:
     """All that a job on Spark alone counts are its results, and those often come from a projection."""
     _, member = _plan(tmp_path)
