@@ -21,9 +21,9 @@ from typing import Any
 
 from headrace.errors import InternalError
 from headrace.plan import logical as lp
-from headrace.plan.expr import ColumnRef, Expr, columns_of
+from headrace.plan.expr import ColumnRef, Expr, Literal, columns_of, walk
 from headrace.plan.federated import Engine, FederatedMember
-from headrace.plan.types import Schema
+from headrace.plan.types import DataType, Schema
 
 _CHOSEN = (lp.Filter, lp.Aggregate, lp.WindowJoin, lp.TableJoin)
 Columns = dict[lp.LogicalPlan, frozenset[str]]
@@ -215,6 +215,54 @@ def delay(node: lp.LogicalPlan, time: str) -> int:
         case lp.StreamScan():
             return 0
     raise InternalError(f"{time} is no event time that can be followed down")
+
+
+_CUT = 2_000
+"""What rounding to Spark's milliseconds may add to what a join of streams holds back, in microseconds."""
+
+
+def held_back(plan: lp.LogicalPlan) -> int:
+    """How far behind the watermark Spark may be, at most, with the windows of a plan that it does alone, in
+    microseconds.
+
+    Above a join of streams its watermark is the least that either side may still need, whichever of the two
+    times is used above: the wider of the join's bounds behind what comes from below. It solves every
+    comparison that it finds in the join's condition and goes by the widest, with filters that it has pushed
+    down into the condition: so the intervals of all expressions count. Joins may stand on each other, so they
+    add up. Joins of windows hold back no more than a window is long.
+
+    Too much makes a job that hands over run on for a while; too little loses windows."""
+    held = max((node.spec.range for node in lp.nodes(plan) if isinstance(node, lp.Window)), default=0)
+    joins = [node for node in lp.nodes(plan) if isinstance(node, lp.IntervalJoin)]
+    if not joins:
+        return held
+    return held + sum(map(_widest, joins)) + sum(_intervals(plan))
+
+
+def _widest(join: lp.IntervalJoin) -> int:
+    """Any time of one side may be the one that Spark bounds by one of the other."""
+    mine = frozenset(join.left.times)
+    stated = (bound.at_most for bound in join.time_bounds)
+    across = (most for (one, other), most in join.bounds.items() if (one in mine) != (other in mine))
+    return max(0, *stated, *across) + _CUT
+
+
+def _intervals(plan: lp.LogicalPlan) -> Iterator[int]:
+    for node in lp.nodes(plan):
+        for expr in _conditions(node):
+            for part in walk(expr):
+                if isinstance(part, Literal) and part.type is DataType.INTERVAL and part.value is not None:
+                    yield abs(int(part.value))
+
+
+def _conditions(node: lp.LogicalPlan) -> Iterator[Expr]:
+    match node:
+        case lp.Filter():
+            yield node.predicate
+        case lp.Project():
+            yield from (expr for _, expr in node.items)
+        case lp.IntervalJoin():
+            yield node.residual
 
 
 # -- which columns travel ---------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from headrace.service.estimates import GUESS, batches_per_second, distinct_of, e
 from headrace.service.federating_widths import Path, widths
 
 _LEAST = 1e-6
-"""Of what was let through: where nothing was seen, something may still come."""
+"""Of what was let through, or came: where nothing was seen, something may still come."""
 NO_WINDOW = "it has no window, so DuckDB would have nothing to keep"
 TWO_TIMES = "it opens windows on two event times of the same joined rows"
 NO_CHOICE = "it has no operator that could run on DuckDB"
@@ -177,7 +177,8 @@ class _Building:
             raise InternalError("federation: rows that are in no window")
         names = lp.streams_of(node)
         # A join of streams is taken to give as many rows as its slowest side, as in predict.py.
-        rate = self.seen.get(node) or min(self._rate(name) for name in names)
+        found = self.seen.get(node)
+        rate = min(self._rate(name) for name in names) if found is None else max(found, _LEAST)
         name = " x ".join(names)
         self.streams[name] = Stream(name, rate)
         self.specs.append(spec)
@@ -189,7 +190,8 @@ class _Building:
         return _Relation(window.name, given, {column: known(column) for column in node.schema.names})
 
     def _rate(self, stream: str) -> float:
-        return self.rates.get(stream) or expected_rate(self.project.streams[stream])
+        found = self.rates.get(stream)
+        return expected_rate(self.project.streams[stream]) if found is None else max(found, _LEAST)
 
     def _width(self, node: lp.LogicalPlan, path: Path, *, once: bool = True) -> float:
         if once and node in self.travelling:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from headrace.plan import logical as lp
 from headrace.plan.federated import Engine, FederatedMember
@@ -34,7 +34,7 @@ class Rules:
     least: float = 0.05
     """And by how many cores."""
     looks: int = 3
-    """So many times in a row."""
+    """So many times in a row, by rates taken anew each time."""
     every: float = 10.0
     """Seconds between two looks."""
     stale: float = 120.0
@@ -139,6 +139,8 @@ class Standing:
 
     engines: Engines | None = None
     looks: int = 0
+    taken: float = -math.inf
+    """When the rates were taken by which it was best last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +150,28 @@ class Verdict:
     why: str = ""
 
 
-def judge(standing: Standing, current: Split, best: Split, rules: Rules) -> Verdict:
-    """`current` and `best` are costs at the rates that are seen now."""
-    why = wins(current, best, rules)
+def judge(
+    standing: Standing, current: Split, best: Split, rules: Rules, *, taken: float, fits: bool = True
+) -> Verdict:
+    """`current` and `best` are costs at the rates that were taken last. One measurement is one look, however
+    often it is looked at: a single burst must not count as several in a row."""
+    why = wins(current, best, rules, fits=fits)
     if not why:
         return Verdict(Standing(), False)
-    again = standing.looks + 1 if standing.engines == best.engines else 1
-    now = Standing(best.engines, again)
-    return Verdict(now, again >= rules.looks, why)
+    looks = 1
+    if standing.engines == best.engines:
+        looks = standing.looks + (1 if taken > standing.taken else 0)
+    return Verdict(Standing(best.engines, looks, taken), looks >= rules.looks, why)
 
 
-def wins(current: Split, best: Split, rules: Rules) -> str:
-    """Why the best split is clearly better, in the order of Definition 1; empty where it is not."""
+def wins(current: Split, best: Split, rules: Rules, *, fits: bool = True) -> str:
+    """Why the best split is clearly better, in the order of Definition 1; empty where it is not. `fits`:
+    whether what the split that runs keeps fits the database. One that does not will fail, whatever it costs
+    until then; the best one was chosen among those that fit."""
     if best.engines == current.engines:
         return ""
+    if not fits:
+        return "what the split that runs has to keep does not fit the memory of its database"
     if best.feasible and not current.feasible:
         return f"the split that runs cannot keep up (C_b {current.bottleneck:.3g}), another can"
     if best.feasible != current.feasible:
@@ -206,7 +216,9 @@ class Looks:
             known |= known_from(member.plan, own, rate)
         return known
 
-    def judge(self, query: str, current: Split, best: Split) -> Verdict:
-        verdict = judge(self.standing.get(query, Standing()), current, best, self.rules)
-        self.standing[query] = replace(verdict.standing)
+    def judge(self, job: str, query: str, current: Split, best: Split, *, fits: bool = True) -> Verdict:
+        """By what was seen of the job that does the query."""
+        known, taken = self.standing.get(query, Standing()), self.observing[job].taken
+        verdict = judge(known, current, best, self.rules, taken=taken, fits=fits)
+        self.standing[query] = verdict.standing
         return verdict

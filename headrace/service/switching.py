@@ -22,7 +22,7 @@ from headrace.runtime.executor import ENDED, JobState
 from headrace.service.estimates import expected_rate
 from headrace.service.federated_records import giving, live
 from headrace.service.federating import Choice, can_be_handed_over, choose
-from headrace.service.federating_load import split_cost
+from headrace.service.federating_load import readers_of_too_much, split_cost
 from headrace.service.federating_seen import load_seen, save_seen
 from headrace.service.fleet import Fleet, Unit
 from headrace.service.keeper import Engines, Keeper
@@ -165,8 +165,9 @@ class Switching:
         query = project.queries[member.query]
         choice = choose(project, query, member.plan, site=job.site, rates=rates, seen=seen, reorder=False)
         assert isinstance(choice, Choice)  # It runs split, so it can be.
-        current, _, _ = split_cost(project, job.site, member, rates, seen)
-        verdict = self._looks.judge(member.query, current, choice.answer.split)
+        current, problem, _ = split_cost(project, job.site, member, rates, seen)
+        fits = not readers_of_too_much(problem, current.engines)
+        verdict = self._looks.judge(job.id, member.query, current, choice.answer.split, fits=fits)
         return choice, verdict.why if verdict.switch else ""
 
     # -- how ----------------------------------------------------------------------------------------

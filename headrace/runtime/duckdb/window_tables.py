@@ -1,9 +1,10 @@
 """The database beside a stream: window tables in DuckDB, and the statements over them.
 
 In memory only, with a limit, and without a way out: no files, no network, no variables of the process. Rows
-come as Arrow. What is kept of a relation lies in a few tables, its chunks: rows are appended to the newest
-one until it spans a share of the window, and a chunk is dropped whole once no window that is still to be
-given can hold a row of it. DELETE would not do: DuckDB keeps the deleted rows' memory until a
+come as Arrow. What is kept of a relation lies in a few tables, its chunks: rows are appended to one of about
+their time, which spans a share of the window, and a chunk is dropped whole once no window that is still to be
+given can hold a row of it. So rows far in the future must not come into the chunk of others (`apart`), nor
+may every straggler get one of its own. DELETE would not do: DuckDB keeps the deleted rows' memory until a
 checkpoint, which a database in memory does not make by itself.
 """
 
@@ -32,7 +33,9 @@ _SHARE = 8
 _FEW = 100
 """A chunk of fewer rows is not worth another table."""
 _PIECES = 32
-"""The rows of one batch make at most so many chunks."""
+"""Rows of one batch, of about one time, make at most about so many chunks."""
+_NEAR = 4
+"""Rows of a batch within so many windows of each other may be dropped together."""
 MEMORY = f"{BYTES // 10**6}MB"
 
 
@@ -45,6 +48,24 @@ def micros(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
     return pc.cast(column, pa.int64())
 
 
+def apart(rows: pa.Table, time: str, span: int) -> list[pa.Table]:
+    """The rows, those that are far from each other in tables of their own, oldest first: what is kept or
+    dropped as one is kept for the newest of its rows. Each next table reaches four times as far from the
+    oldest row, so there are few."""
+    times = micros(rows[time])
+    oldest, newest = pc.min(times).as_py(), pc.max(times).as_py()
+    edge, low, found = _NEAR * max(span, 1), -1, list[pa.Table]()
+    if newest - oldest < edge:
+        return [rows]
+    after = pc.subtract(times, oldest)
+    while low < newest - oldest:
+        part = rows.filter(pc.and_(pc.greater(after, low), pc.less_equal(after, edge)))
+        if part.num_rows:
+            found.append(part)
+        low, edge = edge, _NEAR * edge
+    return found
+
+
 @dataclass(slots=True)
 class Chunk:
     table: str
@@ -52,10 +73,15 @@ class Chunk:
     oldest: int
     newest: int
 
+    def with_(self, oldest: int, newest: int) -> tuple[int, int]:
+        """What it would span with other rows."""
+        return min(self.oldest, oldest), max(self.newest, newest)
+
 
 @dataclass(slots=True)
 class Relation:
-    """What is kept of a node: the columns that are read, the event time, and its chunks, oldest first."""
+    """What is kept of a node: the columns that are read, the event time, and its chunks, oldest first as they
+    were made."""
 
     name: str
     schema: Schema
@@ -64,10 +90,25 @@ class Relation:
     """The longest range of the windows that read it, in microseconds."""
     chunks: list[Chunk] = field(default_factory=list)
     made: int = 0
+    horizon: int | None = None
+    """No older row is needed, as far as is known."""
 
     @property
     def rows(self) -> int:
         return sum(chunk.rows for chunk in self.chunks)
+
+    def chunk_for(self, rows: int, oldest: int, newest: int, width: int) -> Chunk | None:
+        """To which so many rows are to be added, in a table of about `width`; None: to one of their own."""
+        few: Chunk | None = None
+        for chunk in reversed(self.chunks):
+            low, high = chunk.with_(oldest, newest)
+            if high - low <= width or (low, high) == (chunk.oldest, chunk.newest):
+                return chunk
+            # Few rows may be together for longer: none is held for more than twice as long as it is needed.
+            base = low if self.horizon is None else self.horizon
+            if few is None and chunk.rows + rows <= _FEW and high - base <= 2 * (low - base) + self.span:
+                few = chunk
+        return few
 
 
 class WindowDatabase:
@@ -122,36 +163,44 @@ class WindowDatabase:
         relation = self._relations[name]
         if not rows.num_rows:
             return
+        for part in apart(rows, relation.time, relation.span):
+            self._take(relation, part)
+
+    def _take(self, relation: Relation, rows: pa.Table) -> None:
         times = micros(rows[relation.time])
         oldest, newest = pc.min(times).as_py(), pc.max(times).as_py()
-        width = max(relation.span // _SHARE, (newest - oldest) // _PIECES + 1, 1)
-        if newest - oldest <= 2 * width or rows.num_rows <= _FEW:
-            self._append(relation, rows, oldest, newest)
+        width = max(relation.span // _SHARE, 1)
+        while width * _PIECES < newest - oldest:
+            width *= 2
+        near = relation.span if rows.num_rows <= _FEW else 2 * width
+        if newest - oldest <= near:
+            self._append(relation, rows, oldest, newest, width)
             return
         # A batch that spans much time, as when a backlog is read: in pieces, each of which can go by itself.
-        piece = pc.divide(pc.subtract(times, oldest), width)
+        # They are cut at the same instants in every batch, so that the next one's find their chunks.
+        piece = pc.divide(pc.subtract(times, oldest // width * width), width)
         for number in sorted(pc.unique(piece).to_pylist()):
             part = rows.filter(pc.equal(piece, number))
             own = micros(part[relation.time])
-            self._append(relation, part, pc.min(own).as_py(), pc.max(own).as_py())
+            self._append(relation, part, pc.min(own).as_py(), pc.max(own).as_py(), width)
 
-    def _append(self, relation: Relation, rows: pa.Table, oldest: int, newest: int) -> None:
-        last = relation.chunks[-1] if relation.chunks else None
-        low = oldest if last is None else min(last.oldest, oldest)
-        high = newest if last is None else max(last.newest, newest)
-        if last is None or (high - low > relation.span // _SHARE and last.rows >= _FEW):
+    def _append(self, relation: Relation, rows: pa.Table, oldest: int, newest: int, width: int) -> None:
+        chunk = relation.chunk_for(rows.num_rows, oldest, newest, width)
+        if chunk is None:
             table = f"#k{relation.name}_{relation.made}"
             relation.made += 1
             self._create(table, conform(rows, relation.schema))
             relation.chunks.append(Chunk(table, rows.num_rows, oldest, newest))
             return
         with self._offered(conform(rows, relation.schema)):
-            self._execute(f"INSERT INTO {_SQL.name(last.table)} SELECT * FROM {_SQL.name(_NEW)}")
-        last.rows, last.oldest, last.newest = last.rows + rows.num_rows, low, high
+            self._execute(f"INSERT INTO {_SQL.name(chunk.table)} SELECT * FROM {_SQL.name(_NEW)}")
+        chunk.oldest, chunk.newest = chunk.with_(oldest, newest)
+        chunk.rows += rows.num_rows
 
     def evict(self, name: str, horizon: int) -> None:
         """Drop the chunks all of whose rows are older than `horizon`."""
         relation = self._relations[name]
+        relation.horizon = horizon
         for chunk in [c for c in relation.chunks if c.newest < horizon]:
             self._execute(f"DROP TABLE {_SQL.name(chunk.table)}")
             relation.chunks.remove(chunk)

@@ -21,7 +21,7 @@ from headrace.plan import logical as lp
 from headrace.plan.federated import Engine
 from headrace.plan.federated_parts import Part
 from headrace.runtime.duckdb.window_sql import Ends, Given, opened_windows
-from headrace.runtime.duckdb.window_tables import MEMORY, NoRoom, WindowDatabase, micros
+from headrace.runtime.duckdb.window_tables import MEMORY, NoRoom, WindowDatabase, apart, micros
 from headrace.runtime.federated.ledger import Ledger
 from headrace.runtime.federated.program import Kept, Member, Program, late_windows, part_name, row_names
 from headrace.runtime.results import arrow_schema, conform
@@ -64,8 +64,10 @@ class Federation:
             self.database.add_table(name, rows)
         self.done = self._ledger.done()
         self._ledger.clear(self.done.batch)
+        until = self._ledger.until()
         for kept in program.kept:
             self.database.keep(kept.name, kept.schema, kept.time, kept.span)
+            self.database.evict(kept.name, self._horizon(kept, until))
             for rows in self._ledger.kept(kept.name, self.done.batch):
                 self.database.take(kept.name, rows)
 
@@ -133,7 +135,8 @@ class Federation:
         newest = int(pc.max(times).as_py())
         wanted = rows.filter(pc.greater_equal(times, self._horizon(kept, until)))
         if wanted.num_rows:
-            self._ledger.keep(kept.name, number, newest, wanted)
+            for part in apart(wanted, kept.time, kept.span):
+                self._ledger.keep(kept.name, number, int(pc.max(micros(part[kept.time])).as_py()), part)
             self.database.take(kept.name, wanted)
         return newest
 

@@ -20,6 +20,7 @@ from headrace.plan.federated_parts import (
     columns_read,
     cut_freely,
     delay,
+    held_back,
     in_order,
     widened,
 )
@@ -66,7 +67,8 @@ class Member:
     kept: tuple[Kept, ...]
     """What the parts read of what is kept."""
     delay: int
-    """Windows are given so much after the watermark has passed their end."""
+    """Windows are given so much after the watermark has passed their end; where Spark gives them alone, by
+    then at the latest."""
 
     @property
     def spec(self) -> lp.WindowSpec:
@@ -150,9 +152,9 @@ def _member(member: FederatedMember, parts: Parts, kept: tuple[Kept, ...]) -> Me
     mine = in_order(parts, [member.plan])
     over = tuple(p for p in mine if not p.is_feed and p.root.shape is lp.Shape.WINDOWED)
     opened = [window for part in over for window in part.windows()]
-    held_back = max((delay(window.input, window.time) for window in opened), default=0)
+    held = max((delay(w.input, w.time) for w in opened), default=0) if over else held_back(member.plan)
     found = tuple(k for k in kept if any(k.is_read_by(part) for part in over))
-    return Member(member.query, member.plan, member.after, over, found, held_back)
+    return Member(member.query, member.plan, member.after, over, found, held)
 
 
 def counted(program: Program) -> dict[str, dict[int, str]]:

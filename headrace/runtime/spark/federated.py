@@ -161,12 +161,8 @@ class FederatedRun(JobRun):
         )
 
     def _given(self, member: Member) -> int:
-        """Up to where the windows of a member were given, for sure. Spark's own plans may hold the watermark
-        back on its way up, by less than the longest window."""
-        held = member.delay
-        if not member.parts:
-            held = max((n.spec.range for n in lp.nodes(member.plan) if isinstance(n, lp.Window)), default=0)
-        return self._done.given - held
+        """Up to where the windows of a member were given, for sure."""
+        return self._done.given - member.delay
 
     # -- start --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from headrace.catalog.model import Project
 from headrace.cost.federation import FederationCosts
 from headrace.errors import EngineError
 from headrace.plan.federated import Engine
-from headrace.service import keeper
+from headrace.service import federating_load, keeper
 from headrace.service.layout import job_folder, results_folder, state_file
 from headrace.service.rechoosing import Rules
 from headrace.service.run import Hooks, Options, Outcome, Runner, Snapshot
@@ -165,6 +165,20 @@ def test_a_query_that_begins_on_spark_alone_is_split_when_rows_come_and_goes_bac
         assert max(given[old.id]) == at and min(given[new.id]) == at + 1
     assert check(ground) >= 120
     assert ground.jobs() == [ground.engine.started[-1].id]
+
+
+def test_a_split_that_does_not_fit_the_memory_any_more_is_left_though_it_is_cheapest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong rate at the start must not leave a query where its job will fail."""
+    monkeypatch.setattr(federating_load, "ROOM", 1e6)
+    ground = Ground(tmp_path, monkeypatch, costs=PRICES)
+    ground.run(rounds=90)
+    assert ground.engine is not None
+    old, new = (job.members[0] for job in ground.engine.started)
+    assert old.engines[1] is Engine.DUCKDB and new.engines[1] is Engine.SPARK
+    assert any("does not fit the memory" in note for note in ground.notes)
+    check(ground)
 
 
 def test_queries_that_leave_a_job_for_spark_alone_get_a_job_each(

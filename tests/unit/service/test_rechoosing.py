@@ -57,12 +57,35 @@ def test_wins(current: Split, best: Split, better: bool) -> None:
     assert bool(wins(current, best, RULES)) is better
 
 
+def test_a_split_that_does_not_fit_is_left_whatever_the_other_one_costs() -> None:
+    cheap, dear = split(D, c_u=0.1), split(S, c_b=1.2, c_u=1.2)
+    assert not wins(cheap, dear, RULES)
+    assert "memory" in wins(cheap, dear, RULES, fits=False)
+    assert not wins(cheap, cheap, RULES, fits=False), "there is no other"
+
+
 def test_the_same_split_must_win_several_times_in_a_row() -> None:
-    looks = Looks(RULES)
+    looks, said = Looks(RULES), []
     far, other, same = split(D, D, c_u=0.1), split(S, D, c_u=0.2), split(S, S, c_u=1.0)
-    said = [looks.judge("q", split(S, S, c_u=1.0), best).switch for best in (far, far, other, far, far, far)]
+    for number, best in enumerate((far, far, other, far, far, far)):
+        looks.observing["fed"] = Observing(RULES, 100.0, taken=float(number))
+        said.append(looks.judge("fed", "q", same, best).switch)
     assert said == [False, False, False, False, False, True]
-    assert judge(Standing((D, D), 2), same, same, RULES).standing == Standing(), "a tie starts anew"
+    tie = judge(Standing((D, D), 2), same, same, RULES, taken=9.0)
+    assert tie.standing == Standing(), "a tie starts anew"
+
+
+def test_a_burst_that_is_looked_at_several_times_counts_once() -> None:
+    """A rate is taken over 10 s and looked at every 5 s."""
+    looks, rows, switched = Looks(RULES), 0, []
+    few, many = split(S, c_u=1.0), split(D, c_u=0.1)
+    for second in range(0, 100, 5):
+        rows += 5 * (50_000 if 40 < second <= 50 or second > 60 else 100)
+        looks.see("fed", Seen(rows, second * 1_000_000, float(second)))
+        rate = looks.rate("fed", second)
+        if rate is not None and looks.judge("fed", "q", few, many if rate > 1000 else few).switch:
+            switched.append(second)
+    assert switched[0] == 90, "rates of 70, 80 and 90 s; not of the burst at 50 s"
 
 
 def test_a_rate_is_taken_in_event_time_and_grows_old() -> None:
@@ -110,6 +133,21 @@ def test_what_is_known_holds_at_other_rates(tmp_path: Path) -> None:
     assert sizes[0].rate == pytest.approx(140.0) and sizes[0].rows == pytest.approx(1400.0)
     assert sizes[1].rows == 3.0 and sizes[1].rate == 3.0
     assert looks.learn("none", replace(member, plan=passed, engines=(S,)), 0.0) == {}, "another query"
+
+
+def test_a_stream_that_is_silent_is_not_taken_for_one_of_which_nothing_is_known(tmp_path: Path) -> None:
+    project, member = _plan(tmp_path)
+    scan = next(lp.nodes(member.plan))
+    assert isinstance(scan, lp.StreamScan)
+
+    def rate(rates: dict[str, float], seen: dict[lp.LogicalPlan, float]) -> float:
+        problem = problem_of(project, "local", member.plan, PRICES, rates, seen=seen)
+        assert all(size.rate >= 0 for size in sizes_of(problem))
+        return problem.streams[0].rate
+
+    assert rate({}, {}) == 100.0
+    assert 0 < rate({"readings": 0.0}, {}) < 1e-3
+    assert 0 < rate({}, {scan: 0.0}) < 1e-3
 
 
 def test_what_a_projection_gives_is_known_of_what_is_below_it(tmp_path: Path) -> None:
