@@ -1,7 +1,7 @@
 """What a federated job has on disk, so that a kill at any moment loses nothing and gives nothing twice.
 
-    kept/NAME/BATCH_NEWEST.arrow   rows taken in by a batch that windows still need, and their newest time; rows
-                                   that are far from each other are in several files
+    kept/NAME/BATCH_NEWEST.arrow   rows taken in by a batch that windows still need, and their newest time;
+                                   rows that are far from each other are in several files
     given/BATCH_QUERY.arrow        results of a batch that were not published yet
     done.json                      the newest batch that is complete, its watermark, and counts
     epoch.json                     how often the job was started; only the last start may write

@@ -1,4 +1,4 @@
-"""Rows far in the future while another stream holds the watermark: they are kept, with nothing beside them."""
+"""Rows far in the future while another stream holds the watermark: they are kept, alone."""
 
 from __future__ import annotations
 
