@@ -104,9 +104,10 @@ class Relation:
             low, high = chunk.with_(oldest, newest)
             if high - low <= width or (low, high) == (chunk.oldest, chunk.newest):
                 return chunk
-            # Few rows may be together for longer: none is held for more than twice as long as it is needed.
-            base = low if self.horizon is None else self.horizon
-            if few is None and chunk.rows + rows <= _FEW and high - base <= 2 * (low - base) + self.span:
+            # Few rows may share one, if that keeps them for little longer, or for twice as long at most.
+            longer = chunk.rows * (high - chunk.newest) + rows * (high - newest)
+            twice = self.horizon is not None and high - self.horizon <= 2 * (low - self.horizon)
+            if few is None and chunk.rows + rows <= _FEW and (twice or longer <= _FEW * self.span // 4):
                 few = chunk
         return few
 
