@@ -243,8 +243,8 @@ def connections_limit(tables: Tables) -> Claim:
     prices = tables.prices
     # A connection between two sites has two ends; those of six streams and a result have one.
     share = min(1.0, (2 * run.connections - _OUTSIDE) * prices.connection / max(run.total, 1e-9))
-    per_core = 1 / prices.connection if prices.connection else float("inf")
-    told = f"an end of a connection takes {prices.connection:.3f} cores: {per_core:.0f} fill a site"
+    filled = f"{1 / prices.connection:.0f} fill a site" if prices.connection else "nothing beside the rest"
+    told = f"an end of a connection takes {prices.connection:.3f} cores: {filled}"
     why = (
         f"By the fitted prices about {share:.0%} of what 20 operators at five sites by round robin take "
         f"is for connections, whatever flows over them; idle sites take {5 * prices.idle:.2f} cores."
