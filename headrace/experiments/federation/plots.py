@@ -3,6 +3,7 @@ feasibility check does."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,8 +71,15 @@ def _figure_cpu(tables: Tables) -> Figure:
             mine = [p for p in tables.points if p.query == query and p.cpu is not None]
             points = [p for p in mine if (p.chosen if name == CHOSEN else name in p.names)]
             _line(axis, name, [point.rate for point in points], [point.cpu or 0.0 for point in points])
-        axis.set_yscale("log")
         _finish(axis, query, "CPU-s per second", zero=False)
+        # From hundreds of rows a second to tens of thousands: on an even scale the low rates are one spot.
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        low, high = axis.get_ylim()
+        axis.set_ylim(10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)))
+        for way in (axis.xaxis, axis.yaxis):
+            way.set_major_formatter("{x:,g}")
+            way.set_minor_formatter("")
     return figure
 
 
@@ -127,7 +135,7 @@ def _bars(axis: Axes, tables: Tables, query: str) -> None:
 def _finish(axis: Axes, title: str, y: str, *, zero: bool = True) -> None:
     if zero:
         axis.set_ylim(bottom=0)
-    axis.set_xlim(left=0)
+        axis.set_xlim(left=0)
     axis.set_xlabel("rows/s that come in", fontsize=8)
     axis.set_ylabel(y, fontsize=8)
     axis.set_title(title, loc="left", fontsize=10)
