@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
+from headrace.planners.distribution.flows import Flows
 from headrace.planners.distribution.problem import Problem, Site
-from headrace.planners.distribution.usage import ROUNDING, passed, too_much, usage
+from headrace.planners.distribution.usage import ROUNDING, too_much
 
 OUTSIDE = -1
 
@@ -83,22 +84,28 @@ class Draft:
         self._memory = [site.memory_other for site in sites]
         self.connections = [0] * len(sites)
         self.total = 0
+        # Sites that are not among `sites` are below OUTSIDE, each another number: what goes to two of them
+        # travels twice.
+        away = {site.id: OUTSIDE - 1 - i for i, site in enumerate(problem.sites) if site.id not in place}
+        homes = {**away, **place}
         # (producer or -1, reader or -1, home of the fixed end, rate)
         self._edges = [
             (
                 OUTSIDE if edge.producer is None else number[edge.producer],
                 OUTSIDE if edge.reader is None else number[edge.reader],
-                OUTSIDE if edge.fixed is None else place.get(edge.fixed, OUTSIDE),
+                OUTSIDE if edge.fixed is None else homes.get(edge.fixed, OUTSIDE),
                 edge.rate,
             )
             for edge in problem.edges
         ]
+        self._given = [(edge.given, edge.rate * edge.width) for edge in problem.edges]
         self._touching: list[list[int]] = [[] for _ in self.names]
         for i, (producer, reader, _, _) in enumerate(self._edges):
             for end in {producer, reader} - {OUTSIDE}:
                 self._touching[end].append(i)
         self.neighbours = [self._neighbours(i) for i in range(len(self.names))]
-        self._flows = bool(problem.links) or any(isfinite(site.network) for site in sites)
+        limited = bool(problem.links) or any(isfinite(site.network) for site in sites)
+        self._flows = Flows(problem, sites) if limited else None
         for i, operator in enumerate(problem.operators):
             self._weigh(self.at[i], operator.cpu, operator.state_bytes)
         for i in range(len(self._edges)):
@@ -160,9 +167,12 @@ class Draft:
         self.total += sign
         price = sign * (self.problem.connection_cpu + self.problem.row_cpu * rate)
         for end in (source, target):
-            if end != OUTSIDE:
+            if end >= 0:
                 self.connections[end] += sign
                 self.cpu[end] += price
+        if self._flows is not None and source >= 0:
+            change = self._flows.add if sign > 0 else self._flows.take
+            change(self._given[edge][0], source, target, self._given[edge][1])
 
     def _too_many(self, busiest: int) -> int:
         if self.allowed is None:
@@ -170,15 +180,9 @@ class Draft:
         return max(0, self.total - self.allowed.total) + max(0, busiest - self.allowed.site)
 
     def _beyond(self) -> float:
-        if self._flows:
-            return self._beyond_anything()
-        found = 0.0
+        found = 0.0 if self._flows is None else self._flows.beyond
         for i, site in enumerate(self.sites):
             for used, limit in ((self._memory[i], site.memory), (self.connections[i], site.connections)):
                 if used > limit * (1 + ROUNDING):
                     found += too_much(used, limit)
         return found
-
-    def _beyond_anything(self) -> float:
-        """Worked out anew: only problems with limits of the network pay for it."""
-        return sum(share for share, _ in passed(self.problem, usage(self.problem, self.table())).values())

@@ -29,18 +29,38 @@ class Pipelines:
         for name, number in self.of.items():
             self._rows[number] += problem.rows_in[name]
             self._at[number][table[name]] += 1
+        self._over: dict[tuple[str, ...], tuple[int, float]] = {}
+        """Sites -> how many pipelines are spread over just these, and the rows a second that they read:
+        pipelines are many, the sets of sites they are at are few."""
+        for number in range(count):
+            self._regroup(number, 1)
 
     def move(self, name: str, source: str, target: str) -> None:
-        at = self._at[self.of[name]]
+        number = self.of[name]
+        at = self._at[number]
+        if at[source] > 1 and at[target]:
+            at[source] -= 1
+            at[target] += 1
+            return
+        self._regroup(number, -1)
         at[source] -= 1
         if not at[source]:
             del at[source]
         at[target] += 1
+        self._regroup(number, 1)
+
+    def _regroup(self, number: int, sign: int) -> None:
+        sites = tuple(sorted(self._at[number]))
+        count, rows = self._over.get(sites, (0, 0.0))
+        if count + sign:
+            self._over[sites] = count + sign, rows + sign * self._rows[number]
+        else:
+            del self._over[sites]
 
     def held_up(self, costs: Mapping[str, float], full: float) -> float:
         """Rows a second. A site without a cost does not answer, and nothing is known of it."""
         found = 0.0
-        for rows, sites in zip(self._rows, self._at, strict=True):
+        for sites, (_, rows) in self._over.items():
             slowest = max((costs[site] for site in sites if site in costs), default=0.0)
             if slowest > full:
                 found += rows * (1 - full / slowest)
@@ -48,8 +68,9 @@ class Pipelines:
 
     def rows_slowed(self, costs: Mapping[str, float], full: float) -> float:
         """Rows a second that pipelines read of which some are held up."""
-        slow = (any(costs.get(site, 0.0) > full for site in sites) for sites in self._at)
-        return sum(rows for rows, is_slow in zip(self._rows, slow, strict=True) if is_slow)
+        slow = (any(costs.get(site, 0.0) > full for site in sites) for sites in self._over)
+        over = self._over.values()
+        return sum(rows for (_, rows), is_slow in zip(over, slow, strict=True) if is_slow)
 
     def standstill(self, seconds: Mapping[str, float]) -> float:
         """Rows that wait while operators stand still for so long, all at once: nothing goes through a
@@ -63,7 +84,7 @@ class Pipelines:
     def slowest(self, costs: Mapping[str, float], full: float) -> set[str]:
         """The sites that hold some pipeline up: nothing is gained unless one of them gets emptier."""
         found = (
-            max((s for s in sites if s in costs), key=costs.__getitem__, default="") for sites in self._at
+            max((s for s in sites if s in costs), key=costs.__getitem__, default="") for sites in self._over
         )
         return {site for site in found if site and costs[site] > full}
 

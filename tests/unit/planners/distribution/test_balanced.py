@@ -16,7 +16,7 @@ from headrace.planners.distribution.draft import Allowed, Draft
 from headrace.planners.distribution.exhaustive import best_table, exhaustive
 from headrace.planners.distribution.patterns import grouping, round_robin
 from headrace.planners.distribution.plans import paper_plan, sites
-from headrace.planners.distribution.problem import Link, Operator, Problem, Site, Stream
+from headrace.planners.distribution.problem import Link, Operator, Problem, Query, Site, Stream
 from headrace.planners.distribution.usage import faults, passed, usage
 from tests.unit.planners.distribution.drawn import drawn
 
@@ -79,6 +79,30 @@ def test_a_draft_says_what_usage_says() -> None:
             assert (score.connections, score.busiest) == (used.connections.total, used.max_connections)
             beyond = sum(share for share, _ in passed(problem, used).values())
             assert score.beyond == pytest.approx(beyond)
+
+
+def test_a_draft_knows_what_flows_to_sites_that_are_gone() -> None:
+    """Results and streams at home where nothing answers, networks of nothing, and many moves."""
+    passed_at_all = 0
+    for seed in range(40):
+        rng = Random(seed)
+        problem = drawn(rng, 12, 5, limits=True)
+        gone = [replace(site, alive=i < 3) for i, site in enumerate(problem.sites)]
+        gone[0] = replace(gone[0], network=rng.choice([0.0, gone[0].network]))
+        ends = [one.outputs[0] for one in problem.queries]
+        more = [Query(f"also{i}", (rng.choice(ends),), site.id) for i, site in enumerate(gone)]
+        links = [Link("s0", "s2", 0.0), Link("s1", "s0", rng.uniform(10, 200)), Link("s1", "s4", 1.0)]
+        problem = replace(problem, sites=tuple(gone), queries=(*problem.queries, *more), links=tuple(links))
+        start = {one.id: rng.choice(problem.alive).id for one in problem.operators}
+        draft = Draft(problem, problem.alive, start)
+        for _ in range(60):
+            draft.move(rng.sample(range(12), 3), rng.randrange(3))
+            score, used = draft.score(), usage(problem, draft.table())
+            beyond = passed(problem, used)
+            passed_at_all += any(key[1] in ("rows a second of network", "s0", "s2") for key in beyond)
+            assert score.beyond == pytest.approx(sum(share for share, _ in beyond.values()), abs=1e-9)
+            assert score.connections == used.connections.total
+    assert passed_at_all > 100
 
 
 def heaviest(problem: Problem, weights: Sequence[float], most: int) -> float:

@@ -75,6 +75,32 @@ def test_a_pipeline_is_as_fast_as_its_slowest_site() -> None:
     assert pipelines.held_up({"s0": 9.0, "s1": 0.8, "s2": 1.6}, 0.8) == pytest.approx(100)
 
 
+def test_pipelines_that_were_moved_are_as_if_made_anew() -> None:
+    for seed in range(30):
+        rng = Random(seed)
+        problem = drawn(rng, 10, 4)
+        names = [site.id for site in problem.sites]
+        table = {one.id: rng.choice(names) for one in problem.operators}
+        moved = Pipelines(problem, table)
+        for _ in range(40):
+            name, target = rng.choice(list(table)), rng.choice(names)
+            moved.move(name, table[name], target)
+            table[name] = target
+            costs = {site: rng.choice([0.5, 0.9, rng.uniform(0, 2)]) for site in names[:3]}
+            anew = Pipelines(problem, table)
+            assert moved.slowest(costs, 0.8) == anew.slowest(costs, 0.8)
+            rows = problem.rows_in
+            slow = held = 0.0
+            for number in set(anew.of.values()):
+                own = [name for name in table if anew.of[name] == number]
+                fullest = max(costs.get(table[name], 0.0) for name in own)
+                read = sum(rows[name] for name in own)
+                slow += read if fullest > 0.8 else 0.0
+                held += read * max(0.0, 1 - 0.8 / fullest) if fullest else 0.0
+            assert moved.rows_slowed(costs, 0.8) == pytest.approx(slow)
+            assert moved.held_up(costs, 0.8) == pytest.approx(held)
+
+
 def test_moves_of_a_round_hold_a_pipeline_up_once() -> None:
     problem = chain("011", 1.0, 0.8, 0.8)
     rules = Rules(pause=2.0, pauses={"o1": 3.0})
