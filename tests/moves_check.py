@@ -208,21 +208,10 @@ class Check:
                 result.others[when] += found
             for part, seconds in told["parts"].items():
                 result.parts.setdefault(part, []).append(seconds)
-        self._revive()
+        revive(self.folder)
 
     def _names(self) -> list[str]:
         return [server.name for server in servers(self.folder)]
-
-    def _revive(self) -> None:
-        """A site that was killed is there again, at the same address, before the next move."""
-        for dead in [server for server in servers(self.folder) if server.process() is None]:
-            stop(dead)
-            wanted = Wanted(dead.name, dead.folder, dead.port, dead.memory, dead.cores)
-            with Starting(wanted, os.environ) as begun:
-                while not checker().check(dead.address, 60.0).answers:
-                    begun.check_alive()
-                    time.sleep(0.3)
-                begun.keep()
 
     def _end(self, feeder: Feeder, manager: ManagerProcess, load: Load, result: Result) -> None:
         print(f"{feeder.stop()} files were written", flush=True)
@@ -231,6 +220,18 @@ class Check:
             result.problems.append(f"not drained: {told}")
         result.rescues = [one["pause"] for one in manager.rescues if one["pause"] is not None]
         result.problems += load.problems(self.how.jobs)
+
+
+def revive(folder: Path) -> None:
+    """A site that was killed is there again, at the same address."""
+    for dead in [server for server in servers(folder) if server.process() is None]:
+        stop(dead)
+        wanted = Wanted(dead.name, dead.folder, dead.port, dead.memory, dead.cores)
+        with Starting(wanted, os.environ) as begun:
+            while not checker().check(dead.address, 60.0).answers:
+                begun.check_alive()
+                time.sleep(0.3)
+            begun.keep()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
