@@ -35,6 +35,7 @@ from headrace.service.sitekeeping import Sitekeeping
 from headrace.service.spread_records import Spread
 from headrace.service.switching import Switching
 from headrace.service.taking import Taking
+from headrace.service.warming import Warming
 from headrace.state.moves import Moves
 from headrace.state.store import Store
 
@@ -233,6 +234,7 @@ class Runner:
         def own_fault(unit: str) -> bool:
             return keeping is None or keeping.is_own_fault(unit)
 
+        warming = Warming(keeping.moving, self._hooks.seconds, keeping.lost) if serve and keeping else None
         while going():
             self._start_some(fleet, taking, feeding)
             if not (self._options.drain or switching.busy):
@@ -246,12 +248,16 @@ class Runner:
                 keeping.look(asked=not (self._options.drain or taking.busy))
             if self._options.drain:
                 self._refuse_moves("the run that is on drains its input and moves nothing")
+            if warming is not None:
+                warming.look()
             feeding.look(lambda unit: own_fault(unit) and not (serve or restarting.may_again(unit)))
             restarting.look(own_fault)
             self._hooks.each_round(self._keeper.project, fleet)
             self._show()
             if going():
                 self._sleep(_HURRY_SECONDS if taking.busy else POLL_SECONDS)
+        if warming is not None:
+            warming.close()
 
     def _refuse_moves(self, reason: str) -> None:
         moves = self._hooks.moves

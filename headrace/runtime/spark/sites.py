@@ -17,6 +17,7 @@ that is back counts as one that answers only once what it was left with is ended
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import threading
 import time
@@ -47,6 +48,8 @@ from headrace.runtime.spark.session import Session
 from headrace.runtime.spark.tree import TreeRun
 from headrace.runtime.storage import keep_at
 
+_REHEARSALS = itertools.count(1)
+"""So that no two have a folder or a name in common."""
 _REHEARSAL_SECONDS = 300.0
 _LOOK_SECONDS = 0.05
 _STOP_SECONDS = 60.0
@@ -178,11 +181,13 @@ class SitesExecutor(SparkExecutor):
         site is seen here: all that a start needs, before the job is stopped elsewhere. Raises EngineError or
         UserError where it does not come about."""
         context = unit.context(site)
-        folder = context.state.with_name(f"{REHEARSAL}{context.state.name}")
+        # One that nobody waits for may be on: a site is kept warm.
+        number = next(_REHEARSALS)
+        folder = context.state.with_name(f"{REHEARSAL}{context.state.name}-{number}")
         shutil.rmtree(folder, ignore_errors=True)
         kept = None if context.storage is None else context.storage / folder.name
         try:
-            run = _rehearsal(unit, site, folder)
+            run = _rehearsal(unit, site, folder, f"-{number}")
             keep_at(folder / "job", kept)
             with self._starting[context.endpoint]:
                 session = self._session(context)
@@ -210,12 +215,13 @@ def _check_version(session: Session, site: str) -> None:
         )
 
 
-def _rehearsal(unit: Unit, site: str, folder: Path) -> JobRun:
+def _rehearsal(unit: Unit, site: str, folder: Path, number: str = "") -> JobRun:
+    unit = replace(unit, job=replace(unit.job, id=f"{unit.job.id}-rehearsal{number}"))
     empty = folder / "nothing"
     empty.mkdir(parents=True)
     context = _over_nothing(unit.context(site), folder / "job", empty)
     if isinstance(unit.job, Job):
-        return JobRun(replace(unit.job, id=f"{unit.job.id}-rehearsal"), context, drain=True)
+        return JobRun(unit.job, context, drain=True)
     if isinstance(unit.job, ChannelJob):
         return _channel_rehearsal(unit.job, context, folder)
     members = {
@@ -224,14 +230,13 @@ def _rehearsal(unit: Unit, site: str, folder: Path) -> JobRun:
     }
     if isinstance(unit.job, FederatedJob):
         return _split_rehearsal(unit.job, context, members)
-    tree = replace(unit.job, id=f"{unit.job.id}-rehearsal")
-    return TreeRun(tree, context, members, drain=True)
+    return TreeRun(unit.job, context, members, drain=True)
 
 
 def _split_rehearsal(job: FederatedJob, context: JobContext, members: Mapping[str, JobContext]) -> JobRun:
     """For all windows: what a member hands over to another job says nothing of the site."""
     free = tuple(replace(member, after=None, until=None) for member in job.members)
-    return FederatedRun(replace(job, id=f"{job.id}-rehearsal", members=free), context, members, drain=True)
+    return FederatedRun(replace(job, members=free), context, members, drain=True)
 
 
 def _channel_rehearsal(job: ChannelJob, context: JobContext, folder: Path) -> JobRun:
@@ -240,8 +245,7 @@ def _channel_rehearsal(job: ChannelJob, context: JobContext, folder: Path) -> Jo
     for channel in inputs.values():
         channel.end()
     output = None if job.writes is None else FileChannel(folder / job.writes, job.plan.times)
-    rehearsed = replace(job, id=f"{job.id}-rehearsal")
-    return ChannelRun(rehearsed, context, Ports(inputs, output), drain=True)
+    return ChannelRun(job, context, Ports(inputs, output), drain=True)
 
 
 def _over_nothing(context: JobContext, state: Path, empty: Path) -> JobContext:
