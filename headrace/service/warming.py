@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from headrace.errors import SiteSilent
 from headrace.plan.channels import ChannelJob
 from headrace.plan.logical import nodes
 from headrace.plan.placed import Job
@@ -26,6 +27,7 @@ from headrace.service.moving_run import FleetSites, Movable, Moving
 Kind = tuple[str, ...]
 """What jobs have in common whose code is the same: what they are, and the operators of their plan."""
 _REST_SECONDS = 3.0
+"""Between two looks for something to do, and after a rehearsal."""
 _AGAIN_SECONDS = 300.0
 """Until a site is tried again where a rehearsal has failed."""
 _MOST_KINDS = 4
@@ -46,7 +48,7 @@ class Warming:
     _failed: dict[str, float] = field(default_factory=dict)
     """When a rehearsal has failed at a site."""
     _now: tuple[str, Future[None]] | None = None
-    _ended: float = float("-inf")
+    _looked: float = float("-inf")
 
     def look(self) -> None:
         for site in self.lost():
@@ -54,7 +56,10 @@ class Warming:
             self._rehearsed.pop(site, None)
         if self._now is not None and not self._finish(*self._now):
             return
-        if self.clock() - self._ended < _REST_SECONDS or not self._is_calm():
+        if self.clock() - self._looked < _REST_SECONDS:
+            return
+        self._looked = self.clock()
+        if not self._is_calm():
             return
         for unit in self.moving.units():
             self._warm.setdefault(unit.site, set()).add(kind_of(unit))
@@ -88,17 +93,23 @@ class Warming:
     def _begin(self, unit: Movable, site: str) -> None:
         self._warm.setdefault(site, set()).add(kind_of(unit))
         self._rehearsed[site] = self._rehearsed.get(site, 0) + 1
-        sites = FleetSites(self.moving.fleet, self.moving.project, self.moving.ways)
-        self._now = site, self._pool.submit(sites.prepare, unit.id, site)
+        self._now = site, self._pool.submit(self._rehearse, unit.id, site)
+
+    def _rehearse(self, job: str, site: str) -> None:
+        """By a thread. Spark's client tries for long to reach a site that is not there."""
+        moving = self.moving
+        if not moving.ways.answers(site):
+            raise SiteSilent(f"{site} does not answer")
+        FleetSites(moving.fleet, moving.project, moving.ways).prepare(job, site)
 
     def _finish(self, site: str, rehearsal: Future[None]) -> bool:
         """Whether it is over. Nobody is told what went wrong: a move there would tell, and until then it
         concerns no job."""
         if not rehearsal.done():
             return False
-        self._now, self._ended = None, self.clock()
+        self._now, self._looked = None, self.clock()
         if rehearsal.exception() is not None:
-            self._failed[site] = self._ended
+            self._failed[site] = self._looked
             self._warm.pop(site, None)
             self._rehearsed.pop(site, None)
         return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -36,7 +35,7 @@ def warmed(world: World) -> Iterator[Warmed]:  # noqa: F811
     yield Warmed(world)
 
 
-def test_one_job_of_a_kind_is_rehearsed_where_none_has_run(warmed: Warmed, tmp_path: Path) -> None:
+def test_one_job_of_a_kind_is_rehearsed_where_none_has_run(warmed: Warmed) -> None:
     """Both jobs have the same operators, and both are in the east."""
     warmed.plot = [(warmed.after(60), warmed.stop)]
     warmed.run(serve=True)
@@ -48,7 +47,7 @@ def test_a_site_that_was_lost_is_cold(warmed: Warmed) -> None:
     warmed.plot = [
         (lambda: bool(warmed.rehearsed), lambda: warmed.down.add("east")),
         (warmed.at("west", "a", "b"), warmed.down.clear),
-        (lambda: len(warmed.rehearsed) > 1, warmed.after(30)),
+        (lambda: len(warmed.rehearsed) > 1, lambda: None),
         (warmed.after(30), warmed.stop),
     ]
     warmed.run(serve=True)
@@ -61,6 +60,13 @@ def test_a_rehearsal_that_fails_concerns_no_job(warmed: Warmed) -> None:
     outcome = warmed.run(serve=True)
     assert warmed.rehearsed == [("a", "west")], "and is not tried again at once"
     assert outcome.failures == () and not warmed.notes
+
+
+def test_a_site_that_does_not_answer_is_not_rehearsed_at(warmed: Warmed) -> None:
+    warmed.down.add("west")
+    warmed.plot = [(warmed.after(60), warmed.stop)]
+    outcome = warmed.run(serve=True)
+    assert warmed.rehearsed == [] and outcome.failures == () and not warmed.notes
 
 
 @pytest.mark.parametrize("drain", [True, False], ids=["drain", "run"])
