@@ -37,6 +37,7 @@ Movable = Job | TreeJob | FederatedJob | ChannelJob
 
 _AT_ONCE = 2
 """Preparing takes the target's cores; more at once would disturb those who run there."""
+_ASKED_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +292,11 @@ class Moving:
         return self.fleet.is_refused(unit) or unit.id in self.fleet.given_up
 
     def _others(self, site: str) -> list[str]:
-        """Sites that can take the jobs of this one."""
-        found = [one for one in self.ways.others("") if one != site and self.ways.answers(one)]
+        """Sites that can take the jobs of this one. All are asked at once: jobs stand still meanwhile."""
+        pool = Beside[bool](_ASKED_AT_ONCE)
+        asked = [(one, pool.submit(self.ways.answers, one)) for one in self.ways.others("") if one != site]
+        found = [one for one, answer in asked if answer.result()]
+        pool.close()
         return [one for one in found if not self.ways.last_resort(one)] or found
 
     def _distance(self, site: str, other: str, coming: int) -> tuple[bool, int]:

@@ -144,8 +144,7 @@ class Sessions:
         it is for the fence to find."""
         gone = self._open.pop(endpoint, None)
         if gone is not None:
-            gone.session.release_session_on_close = False
-            _within(_PATIENCE, gone.session.stop)
+            _let_go(gone.session)
 
     def sessions(self, endpoint: str) -> list[str]:
         """The id of the remote session that is open here, if any."""
@@ -242,6 +241,19 @@ def _leave(address: str, opened: _Open) -> None:
     ended = _within(_PATIENCE, opened.session.stop) and opened.session.release_session_on_close
     if ended and opened.ledger is not None:
         opened.ledger.end(str(opened.session.session_id))
+
+
+def _let_go(session: Session) -> None:
+    """As its `stop`, but nobody waits: Spark's client tells a server again and again which replies it does not
+    need any more, and a job that is to go on elsewhere would stand still until it gives up."""
+    from pyspark.sql.connect.session import SparkSession
+
+    session.release_session_on_close = False
+    if SparkSession._default_session is session:
+        SparkSession._default_session = None
+    if getattr(SparkSession._active_session, "session", None) is session:
+        SparkSession._active_session.session = None
+    threading.Thread(target=session.client.close, daemon=True).start()
 
 
 def _made_current(session: Session) -> Session:
