@@ -1,4 +1,4 @@
-"""`headrace serve` loses a site, again and again: how long its jobs stand still, and what they answer.
+"""A service, or a run, loses a site, again and again: how long jobs stand still, and what they answer.
 
     python -m tests.losses_check --losses 10
 
@@ -97,6 +97,7 @@ class How:
     memory: str
     every: float
     rest: float
+    verb: str = "serve"
 
 
 def project(root: Path, sites: str) -> None:
@@ -124,7 +125,7 @@ class Losing:
         """Pauses of jobs when servers had run nothing, and afterwards; and what was wrong."""
         feeder = Feeder(self._root, self._how.every)
         feeder.start()
-        serving = self._start("serve")
+        serving = self._start(self._how.verb)
         cold: list[float] = []
         warm: list[float] = []
         try:
@@ -203,10 +204,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", default="1g")
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two files of input")
     parser.add_argument("--rest", type=float, default=15.0, help="seconds before a server is killed")
+    parser.add_argument("--verb", choices=("serve", "run"), default="serve", help="what runs the jobs")
     args = parser.parse_args(arguments)
     # However it is ended, the servers are.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    how = How(args.losses, args.cold, args.sites, args.memory, args.every, args.rest)
+    how = How(args.losses, args.cold, args.sites, args.memory, args.every, args.rest, args.verb)
     with tempfile.TemporaryDirectory(prefix="headrace-losses-") as name:
         root = Path(name)
         found = up(root / ".headrace" / "sites", Up(how.sites, how.memory), os.environ)

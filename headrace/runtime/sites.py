@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.errors import InternalError
+from headrace.errors import EngineError, InternalError
 from headrace.plan.channels import ChannelJob
 from headrace.plan.federated import FederatedJob
 from headrace.plan.placed import Job, TreeJob
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 REHEARSAL = ".rehearsal-"
 """How the folder begins in which a job is rehearsed: beside its own, and gone when that has ended."""
 _NO_MEMBERS: Mapping[str, JobContext] = {}
+
+
+class GivenUp(EngineError):
+    """A rehearsal that was not wanted any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,10 @@ class Ways:
     others: Callable[[str], Sequence[str]] = lambda job: ()
     last_resort: Callable[[str], bool] = lambda site: False
     """A site that takes jobs of a lost one only where no other can."""
+    rehearse: Callable[[Unit, str, Callable[[], bool]], None] = lambda unit, site, wanted: None
+    """As `prepare`, for as long as it is wanted. Raises GivenUp where it ended before its end."""
+    is_dead: Callable[[str], bool] = lambda site: False
+    """Whether a site that does not answer is known to have ended, so that it need not be asked again."""
 
 
 class ExecutorSites:

@@ -323,6 +323,8 @@ def spark_ways(project: Project, executor: SitesExecutor) -> Ways:
         lambda job: [site.name for site in used_sites(project)],
         # The engine of this process: it has to be started, and has the memory of one site.
         lambda site: not project.sites[site].endpoint.startswith("sc://"),
+        executor.rehearse,
+        fence.is_dead,
     )
 
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from headrace.catalog.model import Project
 from headrace.errors import EngineError, HeadraceError, UserError
@@ -38,6 +39,8 @@ Movable = Job | TreeJob | FederatedJob | ChannelJob
 _AT_ONCE = 2
 """Preparing takes the target's cores; more at once would disturb those who run there."""
 _ASKED_AT_ONCE = 8
+_SOON_SECONDS = 2.0
+"""In which a site that is fit to take jobs answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,28 @@ def movable(project: Project, unit: Movable, channels: ChannelPlan = NOTHING) ->
     return Unit(unit, context, members, ports=ports)
 
 
+class Warmth(Protocol):
+    """What is known of sites that have run nothing yet."""
+
+    def coldness(self, unit: Movable, site: str) -> int:
+        """How many starts of jobs a first one of this kind takes as long as there: 0 where one has run."""
+        ...
+
+    def give_up(self) -> None:
+        """Sites are wanted for something else at once."""
+        ...
+
+
+class EverywhereWarm:
+    """Nobody looks."""
+
+    def coldness(self, unit: Movable, site: str) -> int:
+        return 0
+
+    def give_up(self) -> None:
+        return None
+
+
 @dataclass(slots=True)
 class Moving:
     """What a run knows of moves. `note` is told what became of each."""
@@ -130,6 +155,7 @@ class Moving:
     moves: Moves
     ways: Ways
     note: Callable[[str], None] = lambda _: None
+    warmth: Warmth = field(default_factory=lambda: EverywhereWarm())
     _pool: Beside[Outcome | None] = field(default_factory=lambda: Beside(_AT_ONCE))
     _preparing: dict[int, tuple[MoveRecord, Future[Outcome | None]]] = field(default_factory=dict)
     _waits: dict[str, str] = field(default_factory=dict)
@@ -251,6 +277,7 @@ class Moving:
         lost = [unit for unit in here if self._is_lost(unit)]
         if not lost:
             return []
+        self.warmth.give_up()
         others = [site] if back else self._others(site)
         if not others:
             names = ", ".join(unit.id for unit in lost)
@@ -261,7 +288,7 @@ class Moving:
         found: list[Outcome] = []
         moves: list[Move] = []
         for unit in lost:
-            target = min(others, key=lambda name: self._distance(site, name, coming[name]))
+            target = min(others, key=lambda name: self._distance(unit, name, coming[name]))
             record = self._ask(unit, target)
             if record is None:
                 continue
@@ -292,18 +319,25 @@ class Moving:
         return self.fleet.is_refused(unit) or unit.id in self.fleet.given_up
 
     def _others(self, site: str) -> list[str]:
-        """Sites that can take the jobs of this one. All are asked at once: jobs stand still meanwhile."""
-        pool = Beside[bool](_ASKED_AT_ONCE)
-        asked = [(one, pool.submit(self.ways.answers, one)) for one in self.ways.others("") if one != site]
-        found = [one for one, answer in asked if answer.result()]
+        """Sites that can take the jobs of this one. All are asked at once, and one that is slow to answer is
+        waited for only where no other has: jobs stand still meanwhile."""
+        sites = [one for one in self.ways.others("") if one != site]
+        pool: Beside[bool] = Beside(_ASKED_AT_ONCE)
+        asked = {one: pool.submit(self.ways.answers, one) for one in sites}
+        wait(asked.values(), _SOON_SECONDS)
+        soon = [one for one, answer in asked.items() if answer.done() and _says_yes(answer)]
+        if all(self.ways.last_resort(one) for one in soon):
+            soon = [one for one, answer in asked.items() if _says_yes(answer)]
         pool.close()
-        return [one for one in found if not self.ways.last_resort(one)] or found
+        return [one for one in soon if not self.ways.last_resort(one)] or soon
 
-    def _distance(self, site: str, other: str, coming: int) -> tuple[bool, int]:
-        """What makes a site the better one to take a job of another: the same region, then fewer jobs."""
+    def _distance(self, unit: Movable, other: str, coming: int) -> tuple[bool, int]:
+        """What makes a site the better one to take a job of another: the same region, then fewer jobs, and
+        that it is not cold."""
         sites = self.project().sites
         here = sum(one.site == other for one in self.units())
-        return sites[site].region != sites[other].region, here + coming
+        away = sites[unit.site].region != sites[other].region
+        return away, here + coming + self.warmth.coldness(unit, other)
 
     def _is_lost(self, unit: Movable) -> bool:
         """It should run, and no move of it is open: that would take it away, too."""
@@ -344,6 +378,10 @@ class Moving:
     def close(self) -> None:
         """Moves that are being prepared are given up: the next run finds them in the journal."""
         self._pool.close()
+
+
+def _says_yes(answer: Future[bool]) -> bool:
+    return answer.exception() is None and answer.result()
 
 
 def _told(outcome: Outcome) -> str:

@@ -235,6 +235,8 @@ class Runner:
             return keeping is None or keeping.is_own_fault(unit)
 
         warming = Warming(keeping.moving, self._hooks.seconds, keeping.lost) if serve and keeping else None
+        if keeping is not None and warming is not None:
+            keeping.moving.warmth = warming
         while going():
             self._start_some(fleet, taking, feeding)
             if not (self._options.drain or switching.busy):

@@ -4,7 +4,8 @@
     ... each round: keeping.look(asked=...); a run that ends: keeping.close()
 
 Sites are asked by threads beside the loop. One that is silent three times, or twice while a job of it has
-failed, is lost: `Moving.rescue` starts its jobs at other sites. Where none answers, they wait, and the run
+failed, is lost, and one whose process is known to be gone is lost at once: `Moving.rescue` starts its jobs at
+other sites. Where none answers, they wait, and the run
 with them, until one does, be it the lost one itself; but not for a site that has never answered this run: its
 address may be wrong. A site that was gone and is back before it was asked is known by what its jobs say:
 those that have lost their engine are started there again, unless they lose it again and again before a batch
@@ -122,11 +123,14 @@ class Sitekeeping:
                 self._revive(site, gone)
             return
         self._misses[site] = self._misses.get(site, 0) + 1
-        enough = _MISSES_IF_FAILED if site in self._suspects() else _MISSES
-        if site not in self._lost and self._misses[site] >= enough:
+        if site not in self._lost and self._is_lost(site):
             self.moving.note(f"site {site} does not answer: it is taken out")
             self._lost[site] = self.clock()
             self.moving.rescue(site, self._judged)
+
+    def _is_lost(self, site: str) -> bool:
+        enough = _MISSES_IF_FAILED if site in self._suspects() else _MISSES
+        return self._misses[site] >= enough or self.moving.ways.is_dead(site)
 
     def _site(self, job: str) -> str:
         return self.moving.fleet.units[job].site

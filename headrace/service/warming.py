@@ -5,13 +5,16 @@
 
 A Spark that has run nothing takes ten seconds and more for the first batch of a job: classes are loaded,
 plans compiled, Python workers started. A job that is moved is rehearsed at its target first; one whose site
-was lost would stand still meanwhile. So, once all jobs run, one job of each kind is rehearsed at every site
-that has run none of that kind: one at a time, with a rest in between, and not while anything starts or moves.
-A site that was lost is cold when it comes back.
+was lost would stand still meanwhile. So one job of each kind is rehearsed at every site that has run none of
+that kind: one at a time, with a rest in between, and not at a site where a job starts, nor while anything is
+moved. It begins with the service: a site can be lost in its first minute, too. A rehearsal that is on when a
+site is lost is given up: jobs that stand still need its cores. A site that was lost is cold when it comes
+back, and until it has run something the jobs of another lost site go elsewhere, if they can.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -21,8 +24,10 @@ from headrace.plan.channels import ChannelJob
 from headrace.plan.logical import nodes
 from headrace.plan.placed import Job
 from headrace.runtime.executor import JobState
+from headrace.runtime.sites import GivenUp
 from headrace.service.beside import Beside
-from headrace.service.moving_run import FleetSites, Movable, Moving
+from headrace.service.moving_run import Movable, Moving, movable
+from headrace.service.storages import place_of
 
 Kind = tuple[str, ...]
 """What jobs have in common whose code is the same: what they are, and the operators of their plan."""
@@ -32,6 +37,8 @@ _AGAIN_SECONDS = 300.0
 """Until a site is tried again where a rehearsal has failed."""
 _MOST_KINDS = 4
 """Rehearsed at a site: after these, little of Spark is left that has not run."""
+_COLD, _COOL = 3, 1
+"""What a first job of its kind takes more, in starts: at a Spark that has run nothing, or other kinds."""
 
 
 @dataclass(slots=True)
@@ -47,7 +54,9 @@ class Warming:
     _rehearsed: dict[str, int] = field(default_factory=dict)
     _failed: dict[str, float] = field(default_factory=dict)
     """When a rehearsal has failed at a site."""
-    _now: tuple[str, Future[None]] | None = None
+    _now: tuple[Movable, str, Future[None]] | None = None
+    _given_up: threading.Event = field(default_factory=threading.Event)
+    """Of the rehearsal that is on, or was last."""
     _looked: float = float("-inf")
 
     def look(self) -> None:
@@ -59,10 +68,11 @@ class Warming:
         if self.clock() - self._looked < _REST_SECONDS:
             return
         self._looked = self.clock()
-        if not self._is_calm():
+        if self.moving.pending_moves() or self.moving.stuck():
             return
         for unit in self.moving.units():
-            self._warm.setdefault(unit.site, set()).add(kind_of(unit))
+            if self._has_done_a_batch(unit):
+                self._warm.setdefault(unit.site, set()).add(kind_of(unit))
         found = self._next()
         if found is not None:
             self._begin(*found)
@@ -70,17 +80,32 @@ class Warming:
     def close(self) -> None:
         self._pool.close()
 
-    def _is_calm(self) -> bool:
-        """All jobs that should run do, and have done a batch."""
+    def coldness(self, unit: Movable, site: str) -> int:
+        """A rehearsal that is on says nothing yet: it is given up."""
+        known = set(self._warm.get(site, ()))
+        if self._now is not None and self._now[1] == site:
+            known.discard(kind_of(self._now[0]))
+        if kind_of(unit) in known or len(known) >= _MOST_KINDS:
+            return 0
+        return _COOL if known else _COLD
+
+    def give_up(self) -> None:
+        self._given_up.set()
+
+    def _has_done_a_batch(self, unit: Movable) -> bool:
+        seen = self.moving.fleet.states.get(unit.id)
+        return seen is not None and seen.state is JobState.RUNNING and seen.batch is not None
+
+    def _busy(self) -> set[str]:
+        """Sites where a job that should run has yet to do a batch: it has their cores."""
         moving = self.moving
-        states = [moving.fleet.states.get(unit.id) for unit in moving.units() if not moving.is_over(unit)]
-        run = all(one and one.state is JobState.RUNNING and one.batch is not None for one in states)
-        return run and not moving.pending_moves() and not moving.stuck()
+        return {u.site for u in moving.units() if not moving.is_over(u) and not self._has_done_a_batch(u)}
 
     def _next(self) -> tuple[Movable, str] | None:
         """The site that knows least comes first."""
         ways, now = self.moving.ways, self.clock()
-        sites = [site for site in ways.others("") if site not in self.lost() and not ways.last_resort(site)]
+        left_out = self._busy() | set(self.lost())
+        sites = [site for site in ways.others("") if site not in left_out and not ways.last_resort(site)]
         tried = [s for s in sites if now - self._failed.get(s, float("-inf")) >= _AGAIN_SECONDS]
         for site in sorted(tried, key=lambda one: self._rehearsed.get(one, 0)):
             if self._rehearsed.get(site, 0) >= _MOST_KINDS:
@@ -93,22 +118,30 @@ class Warming:
     def _begin(self, unit: Movable, site: str) -> None:
         self._warm.setdefault(site, set()).add(kind_of(unit))
         self._rehearsed[site] = self._rehearsed.get(site, 0) + 1
-        self._now = site, self._pool.submit(self._rehearse, unit.id, site)
+        self._given_up = threading.Event()
+        self._now = unit, site, self._pool.submit(self._rehearse, unit, site, self._given_up)
 
-    def _rehearse(self, job: str, site: str) -> None:
+    def _rehearse(self, unit: Movable, site: str, given_up: threading.Event) -> None:
         """By a thread. Spark's client tries for long to reach a site that is not there."""
         moving = self.moving
         if not moving.ways.answers(site):
             raise SiteSilent(f"{site} does not answer")
-        FleetSites(moving.fleet, moving.project, moving.ways).prepare(job, site)
+        project = moving.project()
+        place_of(project, unit.id, site)
+        made = movable(project, unit, moving.fleet.spread.plan)
+        moving.ways.rehearse(made, site, lambda: not given_up.is_set())
 
-    def _finish(self, site: str, rehearsal: Future[None]) -> bool:
+    def _finish(self, unit: Movable, site: str, rehearsal: Future[None]) -> bool:
         """Whether it is over. Nobody is told what went wrong: a move there would tell, and until then it
         concerns no job."""
         if not rehearsal.done():
             return False
         self._now, self._looked = None, self.clock()
-        if rehearsal.exception() is not None:
+        error = rehearsal.exception()
+        if isinstance(error, GivenUp):
+            self._warm.get(site, set()).discard(kind_of(unit))
+            self._rehearsed[site] = max(0, self._rehearsed.get(site, 0) - 1)
+        elif error is not None:
             self._failed[site] = self._looked
             self._warm.pop(site, None)
             self._rehearsed.pop(site, None)

@@ -244,8 +244,8 @@ def _leave(address: str, opened: _Open) -> None:
 
 
 def _let_go(session: Session) -> None:
-    """As its `stop`, but nobody waits: Spark's client tells a server again and again which replies it does not
-    need any more, and a job that is to go on elsewhere would stand still until it gives up."""
+    """As its `stop`, but nobody waits: Spark's client tells a server again and again which replies it does
+    not need any more, and a job that is to go on elsewhere would stand still until it gives up."""
     from pyspark.sql.connect.session import SparkSession
 
     session.release_session_on_close = False

@@ -35,7 +35,7 @@ from headrace.plan.placed import Job, TreeJob
 from headrace.runtime.channels.files import FileChannel
 from headrace.runtime.channels.ports import Ports
 from headrace.runtime.executor import ENDED, JobContext, JobState, Progress
-from headrace.runtime.sites import REHEARSAL, Unit
+from headrace.runtime.sites import REHEARSAL, GivenUp, Unit
 from headrace.runtime.spark.causes import cause_of, is_site_gone
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
@@ -175,11 +175,11 @@ class SitesExecutor(SparkExecutor):
 
     # -- rehearsal ----------------------------------------------------------------------------------
 
-    def rehearse(self, unit: Unit, site: str) -> None:
+    def rehearse(self, unit: Unit, site: str, wanted: Callable[[], bool] = lambda: True) -> None:
         """Run the job at a site over no input, to its end, in a folder of its own. So its session is open,
         its plan is compiled, its Python workers are there with all their packages, and what it writes at the
         site is seen here: all that a start needs, before the job is stopped elsewhere. Raises EngineError or
-        UserError where it does not come about."""
+        UserError where it does not come about, and GivenUp once it is not wanted any more."""
         context = unit.context(site)
         # One that nobody waits for may be on: a site is kept warm.
         number = next(_REHEARSALS)
@@ -192,8 +192,10 @@ class SitesExecutor(SparkExecutor):
             with self._starting[context.endpoint]:
                 session = self._session(context)
                 _check_version(session, site)
+                if not wanted():
+                    raise _given_up(run, site)
                 run.begin(session, None)
-            _wait(run, site)
+            _wait(run, site, wanted)
         except HeadraceError:
             raise
         except Exception as error:
@@ -264,15 +266,22 @@ def _nothing(source: Source, empty: Path) -> Source:
     return FileSource(path=str(empty), format=Format.PARQUET)
 
 
-def _wait(run: JobRun, site: str) -> None:
+def _wait(run: JobRun, site: str, wanted: Callable[[], bool] = lambda: True) -> None:
     deadline = time.monotonic() + _REHEARSAL_SECONDS
     while run.state not in ENDED:
+        if not wanted():
+            run.stop()
+            raise _given_up(run, site)
         if time.monotonic() > deadline:
             threading.Thread(target=run.stop, daemon=True).start()
             raise EngineError(f"{run.job.id} does not come to its end at {site}")
         time.sleep(_LOOK_SECONDS)
     if run.state is not JobState.FINISHED:
         raise EngineError(f"{run.job.query} cannot run at {site}", detail=run.progress().error)
+
+
+def _given_up(run: JobRun, site: str) -> GivenUp:
+    return GivenUp(f"{run.job.id} at {site} is not wanted any more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,14 +376,20 @@ class SparkFence:
     def _ask(self, endpoint: str) -> bool:
         """Whether the site answers. It has the time of its lease to do so, unless it is ours and its process
         is gone: a busy machine keeps servers from answering, and all that one runs dies with it."""
-        server = self._server(endpoint)
-        dead = server is not None and server.process() is None
-        deadline = self._checker.clock() + (0.0 if dead else self._times.lease)
+        deadline = self._checker.clock() + (0.0 if self._has_ended(endpoint) else self._times.lease)
         while not self._checker.check(endpoint, self._times.patience).answers:
             if self._checker.clock() >= deadline:
                 return False
             time.sleep(self._times.look)
         return True
+
+    def is_dead(self, site: str) -> bool:
+        """Whether it is a server of ours whose process is gone. Of another nobody can tell."""
+        return self._has_ended(self._endpoints[site])
+
+    def _has_ended(self, endpoint: str) -> bool:
+        server = self._server(endpoint)
+        return server is not None and server.process() is None
 
     def _server(self, endpoint: str) -> Server | None:
         return next((server for server in self._ours() if server.address == endpoint), None)

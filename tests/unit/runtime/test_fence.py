@@ -119,6 +119,15 @@ def test_a_server_of_ours_that_may_only_be_busy_has_the_time_of_its_lease(
     assert Silent.asked == 1, "one that is dead is not waited for"
 
 
+def test_only_a_server_of_ours_is_known_to_have_ended(server: Server, ledger: Ledger) -> None:
+    """One that does not answer may be busy, and of one elsewhere nobody can tell."""
+    fence = fence_of(Engine(), ledger, [server])
+    assert not fence.is_dead("site1")
+    kill(server)
+    assert fence.is_dead("site1")
+    assert not fence_of(Engine(), ledger, []).is_dead("site1")
+
+
 def test_a_server_that_dies_before_it_is_killed_is_dead(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

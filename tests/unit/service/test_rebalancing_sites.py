@@ -118,7 +118,8 @@ def test_a_lost_site_is_given_nothing_and_is_known_to_be_back(
 
     world.plot = {250: back}
     world.run(300)
-    assert {one.source for one in before} == {"south"} and len(before) == 4
+    assert {one.job for one in before if one.source == "south"} == {one.job for one in before}
+    assert len({one.job for one in before}) == 4 and all(one.target != "south" for one in before)
     known = gathered_of(world.project)
     assert known is not None and known.down == ()
 

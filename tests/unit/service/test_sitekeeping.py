@@ -36,6 +36,7 @@ class World:
         self.plot: list[tuple[Callable[[], bool], Callable[[], object]]] = []
         self.round = 0
         self.answer: Callable[[str], bool] = lambda site: True
+        self.dead: Callable[[str], bool] = lambda site: False
 
     def _watch(self, snapshot: object) -> None:
         """Sites are asked by real threads: what happens next waits for what was to happen, not for rounds."""
@@ -50,6 +51,7 @@ class World:
             lambda site: self.answer(site) and site not in self.down,
             lambda job, site: self.cleared.append((job, site)),
             others=lambda job: tuple(self.project.sites),
+            is_dead=lambda site: self.dead(site),
         )
 
     def run(self, *, drain: bool = False, moving: bool = True, serve: bool = False) -> Outcome:
@@ -132,6 +134,28 @@ def test_a_lost_site_is_taken_out_and_its_jobs_go_on(world: World) -> None:
     assert world.moves.homes() == {"a": "west", "b": "west"}
     assert {("a", "east"), ("b", "east")} <= set(world.cleared)
     assert any("site east does not answer" in note for note in world.notes)
+
+
+@pytest.mark.parametrize(("dead", "times"), [(True, 1), (False, 3)])
+def test_a_site_that_may_only_be_busy_is_asked_again(world: World, dead: bool, times: int) -> None:
+    misses: list[str] = []
+
+    def answer(site: str) -> bool:
+        if site in world.down:
+            misses.append(site)
+        return True
+
+    def look() -> None:
+        assert misses == ["east"] * times
+        world.stop()
+
+    world.answer, world.dead = answer, lambda site: dead
+    world.plot = [
+        (world.after(10), lambda: world.down.add("east")),
+        (lambda: any("taken out" in note for note in world.notes), look),
+    ]
+    world.run()
+    assert world.endpoint("a") == "sc://west:1" and not world.plot
 
 
 def test_jobs_of_a_lost_site_stay_in_its_region(world: World) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
+from headrace.catalog.model import Site
 from headrace.errors import EngineError
-from headrace.runtime.sites import Unit, Ways
+from headrace.runtime.sites import GivenUp, Unit, Ways
 from tests.unit.service.test_sitekeeping import World, world  # noqa: F401 - a fixture
 
 
@@ -19,15 +21,23 @@ class Warmed(World):
         self.__dict__.update(other.__dict__)
         self.rehearsed: list[tuple[str, str]] = []
         self.fails: Callable[[str], bool] = lambda site: False
+        self.lasts: Callable[[], bool] = lambda: False
+        """Whether rehearsals do not come to an end by themselves."""
+        self.given_up: list[str] = []
 
     @property
     def ways(self) -> Ways:
-        return replace(super().ways, prepare=self._prepare)
+        return replace(super().ways, rehearse=self._rehearse)
 
-    def _prepare(self, unit: Unit, site: str) -> None:
+    def _rehearse(self, unit: Unit, site: str, wanted: Callable[[], bool]) -> None:
         self.rehearsed.append((unit.job.id, site))
         if self.fails(site):
             raise EngineError(f"{unit.job.id} cannot run at {site}")
+        while self.lasts():
+            if not wanted():
+                self.given_up.append(site)
+                raise GivenUp(f"{unit.job.id} at {site} is not wanted")
+            time.sleep(0.001)
 
 
 @pytest.fixture
@@ -67,6 +77,34 @@ def test_a_site_that_does_not_answer_is_not_rehearsed_at(warmed: Warmed) -> None
     warmed.plot = [(warmed.after(60), warmed.stop)]
     outcome = warmed.run(serve=True)
     assert warmed.rehearsed == [] and outcome.failures == () and not warmed.notes
+
+
+def test_jobs_of_a_lost_site_do_not_wait_for_a_rehearsal(warmed: Warmed) -> None:
+    """It is given up, and made again later: the site where it was still has not run that."""
+    warmed.lasts = lambda: not warmed.given_up
+    warmed.plot = [
+        (lambda: bool(warmed.rehearsed), lambda: warmed.down.add("east")),
+        (warmed.at("west", "a", "b"), warmed.down.clear),
+        (lambda: ("a", "east") in warmed.rehearsed, warmed.stop),
+    ]
+    outcome = warmed.run(serve=True)
+    assert warmed.given_up == ["west"] and outcome.failures == ()
+
+
+def test_a_rehearsal_that_was_given_up_is_made_again(warmed: Warmed) -> None:
+    """At a site of another region, which takes no job: it would stay cold."""
+    regions = {"north": "there", "east": "here", "west": "here"}
+    sites = {
+        name: Site(name=name, endpoint=f"sc://{name}:1", region=where) for name, where in regions.items()
+    }
+    warmed.project = warmed.project.model_copy(update={"sites": sites})
+    warmed.lasts = lambda: not warmed.given_up
+    warmed.plot = [
+        (lambda: bool(warmed.rehearsed), lambda: warmed.down.add("east")),
+        (lambda: len(warmed.rehearsed) > 1, warmed.stop),
+    ]
+    warmed.run(serve=True)
+    assert warmed.given_up == ["north"] and warmed.rehearsed == [("a", "north"), ("a", "north")]
 
 
 @pytest.mark.parametrize("drain", [True, False], ids=["drain", "run"])
