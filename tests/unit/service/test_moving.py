@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -64,6 +65,8 @@ class Sites:
         self.cleared: list[tuple[str, str]] = []
         self.prepared: list[tuple[str, str]] = []
         self.stuck = ""
+        self.may_prepare = threading.Event()
+        self.may_prepare.set()
 
     def clear(self, job: str, site: str) -> None:
         if site == self.stuck:
@@ -73,6 +76,7 @@ class Sites:
     def prepare(self, unit: Unit, site: str) -> None:
         assert unit.context(site).endpoint == f"sc://{site}:1"
         self.prepared.append((unit.job.id, site))
+        assert self.may_prepare.wait(60)
         if site in self.down:
             raise EngineError(f"{site} does not answer")
 
@@ -276,11 +280,13 @@ def test_a_job_that_is_added_again_elsewhere_while_its_move_is_prepared_is_left_
     project: Project, moves: Moves, run: Run
 ) -> None:
     asked = moves.ask("a", "east", "west")
+    run.sites.may_prepare.clear()
     assert run.moving.carry_out() == [], "it is being prepared"
     unit = run.fleet.units["a"]
     run.fleet.stop(["a"])
     run.fleet.forget("a")
     run.fleet.start(project, replace(unit, site="south"))
+    run.sites.may_prepare.set()
     run.rounds()
     record = moves.get(asked)
     assert record is not None and record.state == "stayed" and "added again" in record.message
