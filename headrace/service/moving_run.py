@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -324,12 +324,12 @@ class Moving:
         sites = [one for one in self.ways.others("") if one != site]
         pool: Beside[bool] = Beside(_ASKED_AT_ONCE)
         asked = {one: pool.submit(self.ways.answers, one) for one in sites}
-        wait(asked.values(), _SOON_SECONDS)
-        soon = [one for one, answer in asked.items() if answer.done() and _says_yes(answer)]
-        if all(self.ways.last_resort(one) for one in soon):
-            soon = [one for one, answer in asked.items() if _says_yes(answer)]
+        left = wait(asked.values(), _SOON_SECONDS).not_done
+        while left and all(map(self.ways.last_resort, _ready(asked))):
+            left = wait(left, return_when=FIRST_COMPLETED).not_done
         pool.close()
-        return [one for one in soon if not self.ways.last_resort(one)] or soon
+        ready = _ready(asked)
+        return [one for one in ready if not self.ways.last_resort(one)] or ready
 
     def _distance(self, unit: Movable, other: str, coming: int) -> tuple[bool, int]:
         """What makes a site the better one to take a job of another: the same region, then fewer jobs, and
@@ -380,8 +380,10 @@ class Moving:
         self._pool.close()
 
 
-def _says_yes(answer: Future[bool]) -> bool:
-    return answer.exception() is None and answer.result()
+def _ready(asked: Mapping[str, Future[bool]]) -> list[str]:
+    """The sites that have said yes."""
+    heard = [(site, answer) for site, answer in asked.items() if answer.done()]
+    return [site for site, answer in heard if answer.exception() is None and answer.result()]
 
 
 def _told(outcome: Outcome) -> str:

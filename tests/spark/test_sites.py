@@ -14,6 +14,7 @@ import pytest
 
 from headrace.errors import UserError
 from headrace.runtime.executor import JobState
+from headrace.runtime.sites import REHEARSAL, GivenUp
 from headrace.runtime.spark.checkpoint import last_committed
 from headrace.runtime.spark.remote import Ledger
 from headrace.runtime.spark.servers import kill, servers
@@ -109,6 +110,22 @@ def test_checkpoints_go_from_the_storage_of_one_site_to_that_of_another(folder: 
     }
     assert left == {"site1": [JOBS[0]], "site2": [JOBS[1]]}
     assert any((tmp_path / "fast-site1" / JOBS[0] / "state").iterdir())
+
+
+def test_a_rehearsal_that_is_given_up_leaves_nothing_running(folder: Path, tmp_path: Path) -> None:
+    manager = Manager(tmp_path, folder, patience=PATIENCE, jobs=("tree",))
+    unit, executor = manager.load.units(jobs=("tree",))["tree"], manager.executor
+    answers = iter([True, True])
+    try:
+        with pytest.raises(GivenUp):
+            executor.rehearse(unit, "site2", lambda: next(answers, False))
+        context = unit.context("site2")
+        session = executor._sessions.get(context.endpoint, context.shuffle_partitions)
+        assert next(answers, None) is None and list(session.streams.active) == []
+        assert not list(tmp_path.rglob(f"{REHEARSAL}*"))
+        executor.rehearse(unit, "site2")
+    finally:
+        executor.close()
 
 
 def test_what_a_killed_manager_leaves_running_is_ended_by_the_next(folder: Path, tmp_path: Path) -> None:

@@ -253,7 +253,12 @@ def _let_go(session: Session) -> None:
         SparkSession._default_session = None
     if getattr(SparkSession._active_session, "session", None) is session:
         SparkSession._active_session.session = None
-    threading.Thread(target=session.client.close, daemon=True).start()
+
+    def close() -> None:
+        with contextlib.suppress(Exception):
+            session.client.close()
+
+    threading.Thread(target=close, daemon=True).start()
 
 
 def _made_current(session: Session) -> Session:

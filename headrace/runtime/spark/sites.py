@@ -40,7 +40,7 @@ from headrace.runtime.spark.causes import cause_of, is_site_gone
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
 from headrace.runtime.spark.federated import FederatedRun
-from headrace.runtime.spark.health import Checker, SiteDown
+from headrace.runtime.spark.health import Checker, SiteDown, knock
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.remote import Ledger, Left, address_of, stop_all, stop_named
 from headrace.runtime.spark.servers import Server, kill
@@ -53,6 +53,7 @@ _REHEARSALS = itertools.count(1)
 _REHEARSAL_SECONDS = 300.0
 _LOOK_SECONDS = 0.05
 _STOP_SECONDS = 60.0
+_KNOCK_SECONDS = 1.0
 _CLOCKS_APART = 2.0
 """Seconds by which the time of a file and that of a process may differ."""
 
@@ -389,7 +390,8 @@ class SparkFence:
 
     def _has_ended(self, endpoint: str) -> bool:
         server = self._server(endpoint)
-        return server is not None and server.process() is None
+        # A clock that was set makes a process that lives look like another one; its port does not.
+        return server is not None and server.process() is None and _refuses(endpoint)
 
     def _server(self, endpoint: str) -> Server | None:
         return next((server for server in self._ours() if server.address == endpoint), None)
@@ -433,6 +435,14 @@ class SparkFence:
         """What is left of the time to stop things in: a batch may have to be waited for."""
         deadline = self._checker.clock() + _STOP_SECONDS
         return lambda: deadline - self._checker.clock()
+
+
+def _refuses(endpoint: str) -> bool:
+    try:
+        knock(endpoint, _KNOCK_SECONDS)
+    except OSError:
+        return True
+    return False
 
 
 def is_remote(endpoint: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -71,13 +72,18 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def fence_of(
-    engine: Engine, ledger: Ledger, servers: list[Server], lease: float = 0.0, answers: int = 0
+    engine: Engine,
+    ledger: Ledger,
+    servers: list[Server],
+    lease: float = 0.0,
+    answers: int = 0,
+    endpoint: str = ADDRESS,
 ) -> SparkFence:
     Silent.asked, Silent.answers = 0, answers
     checker = Silent(lambda: float(Silent.asked), lambda: "fresh")
     times = FenceTimes(lease=lease, look=0.0)
     return SparkFence(
-        cast(SitesExecutor, engine), ledger, {"site1": ADDRESS}, lambda: servers, checker, times
+        cast(SitesExecutor, engine), ledger, {"site1": endpoint}, lambda: servers, checker, times
     )
 
 
@@ -126,6 +132,15 @@ def test_only_a_server_of_ours_is_known_to_have_ended(server: Server, ledger: Le
     kill(server)
     assert fence.is_dead("site1")
     assert not fence_of(Engine(), ledger, []).is_dead("site1")
+
+
+def test_a_server_that_takes_connections_has_not_ended(tmp_path: Path, ledger: Ledger) -> None:
+    """Its process looks like another one where the clock of the machine was set."""
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        found = Server("site1", tmp_path, os.getpid(), 0.0, port.getsockname()[1], "1g", 1)
+        fence = fence_of(Engine(), ledger, [found], endpoint=found.address)
+        assert found.process() is None and not fence.is_dead("site1")
+    assert fence.is_dead("site1")
 
 
 def test_a_server_that_dies_before_it_is_killed_is_dead(

@@ -17,10 +17,19 @@ from headrace.runtime.executor import JobState
 from headrace.runtime.fake import FakeExecutor
 from headrace.runtime.relocate import Entry, Move, Step
 from headrace.runtime.sites import Unit, Ways
+from headrace.runtime.spark.sites import SparkFence
 from headrace.service import moving
 from headrace.service.fleet import Fleet, Start
 from headrace.service.layout import job_folder, lock_file, state_file
-from headrace.service.moving import ask_move, at_homes, moves_of, settle_open, wait_for_move
+from headrace.service.moving import (
+    ask_move,
+    at_homes,
+    disk_executor,
+    moves_of,
+    settle_open,
+    spark_ways,
+    wait_for_move,
+)
 from headrace.service.moving_run import Moving
 from headrace.service.placing_problem import network_of
 from headrace.state.lock import DRAINING, RUNNING, RunLock
@@ -292,6 +301,16 @@ def test_a_job_that_is_added_again_elsewhere_while_its_move_is_prepared_is_left_
     assert record is not None and record.state == "stayed" and "added again" in record.message
     assert run.fleet.units["a"].site == "south"
     assert run.executor.calls == [("start", "a"), ("stop", "a"), ("start", "a")]
+
+
+def test_spark_rehearses_and_knows_which_of_its_servers_are_dead(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkFence, "is_dead", lambda fence, site: site == "east")
+    with disk_executor() as executor:
+        ways = spark_ways(project, executor)
+        assert ways.rehearse == executor.rehearse
+        assert ways.is_dead("east") and not ways.is_dead("west")
 
 
 def test_a_run_does_not_start_while_an_old_copy_may_run(project: Project, moves: Moves) -> None:

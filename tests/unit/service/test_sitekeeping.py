@@ -14,6 +14,7 @@ from headrace.plan.placed import Job
 from headrace.runtime.executor import JobContext, JobState
 from headrace.runtime.fake import FakeExecutor, Script
 from headrace.runtime.sites import Ways
+from headrace.service import moving_run
 from headrace.service.layout import state_file
 from headrace.service.moving import moves_of
 from headrace.service.run import Hooks, Options, Outcome, Runner
@@ -156,6 +157,29 @@ def test_a_site_that_may_only_be_busy_is_asked_again(world: World, dead: bool, t
     ]
     world.run()
     assert world.endpoint("a") == "sc://west:1" and not world.plot
+
+
+def test_a_site_that_is_slow_to_answer_keeps_no_job_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving_run, "_SOON_SECONDS", 0.01)
+    sites = {name: Site(name=name, endpoint=f"sc://{name}:1") for name in ("north", *NAMES)}
+    world.project = world.project.model_copy(update={"sites": sites})
+    over, waited = threading.Event(), list[bool]()
+
+    def answer(site: str) -> bool:
+        if site == "north":
+            waited.append(not over.wait(20))
+        return True
+
+    world.answer = answer
+    world.plot = [
+        (world.after(10), lambda: world.down.add("east")),
+        (world.at("west", "a", "b"), world.stop),
+    ]
+    world.run()
+    over.set()
+    assert not any(waited)
 
 
 def test_jobs_of_a_lost_site_stay_in_its_region(world: World) -> None:
