@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headrace.errors import HeadraceError
 from headrace.runtime.relocate import Step
 from headrace.runtime.spark.servers import Starting, Wanted, servers, stop
 from headrace.service.sites import Up, checker, down, up
@@ -48,6 +49,8 @@ class How:
     patience: float = 10.0
     """Seconds in which a site must answer."""
     jobs: tuple[str, ...] = JOBS
+    minutes: float = float("inf")
+    """After which no other move is begun."""
 
 
 class ManagerProcess:
@@ -163,7 +166,11 @@ class Check:
         try:
             manager.start()
             self._warm(result, manager, warm)
+            until = time.monotonic() + 60 * how.minutes
             for number in range(moves + kills):
+                if time.monotonic() > until:
+                    print(f"{how.minutes:g} minutes are over: {moves + kills - number} moves are left out")
+                    break
                 self._one(rng, result, manager, killing=number >= moves)
             self._end(feeder, manager, load, result)
         finally:
@@ -244,6 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", default="1g")
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two files of input")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no move after these")
     parser.add_argument(
         "--apart", action="store_true", help="each site has storage of its own for checkpoints"
     )
@@ -256,12 +264,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     how = parser.parse_args(arguments)
     # However it is ended, the servers are.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return _check(how)
+    except HeadraceError as error:
+        print(error.render())
+        return 1
+
+
+def _check(how: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="headrace-moves-") as name:
         root, folder = Path(name) / "project", Path(name) / "sites"
         root.mkdir()
         up(folder, Up(how.sites, how.memory), os.environ, print)
         try:
-            chosen = How(how.seed, how.apart, how.every, how.patience, tuple(how.jobs.split(",")))
+            jobs = tuple(how.jobs.split(","))
+            chosen = How(how.seed, how.apart, how.every, how.patience, jobs, how.minutes)
             result = Check(root, folder, chosen).run(how.moves, how.kills, how.warm)
         finally:
             down(folder)

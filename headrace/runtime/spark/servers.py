@@ -34,6 +34,10 @@ _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _KEEP = "keep"
 _ABSENT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR")
 """Settings of a user's own Spark that would turn ours into something else."""
+_HOST = "127.0.0.1"
+_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST, _USUALLY_GIVEN = 15002, 32768
+"""Of the ports that servers get; the first that systems usually give to connections."""
 _STOP_SECONDS = 15.0
 _LOG_LINES = 12
 
@@ -75,13 +79,33 @@ class Server:
         return None
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on; all different: each is held until all are known."""
+def free_ports(count: int, given: Path = _GIVEN) -> list[int]:
+    """Ports of the loopback that nobody listens on; all different: each is held until all are known.
+
+    None that the system gives to connections, as long as there are others: while a server is dead, somebody's
+    connection could have its port, and it could not be started again. A client that asks for the dead
+    server can even be connected to itself. `given`: where the system says which it gives."""
     with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
+        any_port = held.enter_context(socket.create_server((_HOST, 0))).getsockname()[1]
+        ours = max(_first_given(given) - _FIRST, 0)
+        # Beginning anywhere: others may be looking for ports just now, too.
+        wanted = [_FIRST + (any_port + number) % ours for number in range(ours)] + [0] * count
+        found: list[int] = []
+        for port in wanted:
+            probe = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind((_HOST, port))
+                found.append(int(probe.getsockname()[1]))
+            if len(found) == count:
+                break
+        return found
+
+
+def _first_given(given: Path) -> int:
+    try:
+        return int(given.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _USUALLY_GIVEN
 
 
 def settings(wanted: Wanted, java_options: str = "") -> dict[str, str]:

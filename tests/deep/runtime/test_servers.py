@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -46,6 +47,24 @@ def known(folder: Path) -> Server:
 
 def test_ports_are_free_and_differ() -> None:
     assert len(set(free_ports(20))) == 20
+
+
+def test_ports_are_not_those_of_connections(tmp_path: Path) -> None:
+    """A connection that has the port of a dead server keeps it from being started again."""
+    given = tmp_path / "range"
+    given.write_text("20000\t60999\n")
+    assert all(15002 <= port < 20000 for port in free_ports(20, given))
+    with socket.create_server(("127.0.0.1", free_ports(1, given)[0])) as taken:
+        port = taken.getsockname()[1]
+        given.write_text(f"{port + 1} 60999")
+        assert port not in free_ports(5, given)
+
+
+@pytest.mark.parametrize("text", ["1024 65535", "15004 60999", "", "?"])
+def test_there_are_ports_where_all_are_those_of_connections(tmp_path: Path, text: str) -> None:
+    given = tmp_path / "range"
+    given.write_text(text)
+    assert len(set(free_ports(5, given))) == 5 and 0 not in free_ports(5, given)
 
 
 def test_a_server_is_reached_from_this_machine_only(tmp_path: Path) -> None:
