@@ -229,7 +229,8 @@ class Fleet:
         if progress.state is JobState.FINISHED:
             read = max(read, progress.input_total or 0)
         self._read[unit_id] = read
-        return replace(progress, input_before=read - progress.input_rows)
+        before = read - progress.input_rows
+        return progress if progress.input_before == before else replace(progress, input_before=before)
 
     def _stored(self, project: Project, unit: Unit) -> int:
         """What an earlier run has seen of it; of a new unit nothing, whoever has answered its queries."""

@@ -41,3 +41,20 @@ def test_a_calibration_that_cannot_be_read_does_not_spoil_a_run(tmp_path: Path) 
     calibration_file(found).parent.mkdir()
     calibration_file(found).write_text("{")
     assert meter.report(found, plan) == ()
+
+
+def test_a_long_run_is_sampled_less_often_than_it_is_looked_at() -> None:
+    """Half a second of a minute is not to be missed; of an hour it is not worth a look at all processes."""
+    clock = [0.0]
+    meter = Meter(lambda: clock[0])
+
+    def sampled(*moments: float) -> list[float]:
+        found = []
+        for clock[0] in moments:
+            meter.see(snapshot(0, 0))
+            found.append(meter.usage.seconds)
+        return found
+
+    assert sampled(0.0, 0.5, 20.0, 20.5) == [0.0, 0.5, 20.0, 20.5]
+    assert sampled(100.0, 100.5, 102.5) == [100.0, 100.0, 102.5]
+    assert sampled(3600.0, 3604.5, 3605.0) == [3600.0, 3600.0, 3605.0]
