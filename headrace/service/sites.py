@@ -24,7 +24,7 @@ from headrace.catalog.redact import redact
 from headrace.errors import EngineError, UserError
 from headrace.ids import did_you_mean
 from headrace.runtime.files import write_whole
-from headrace.runtime.spark.health import Checker, Health, knock
+from headrace.runtime.spark.health import Checker, Health, listens
 from headrace.runtime.spark.servers import Server, Starting, Wanted, free_ports, servers, stop
 from headrace.service.layout import lock_file, state_file
 from headrace.state.lock import Locked, RunLock
@@ -212,9 +212,7 @@ def _wait(begun: Starting) -> None:
     health: Health | None = None
     while time.monotonic() < deadline:
         begun.check_alive()
-        try:
-            knock(address, 1.0)
-        except OSError:
+        if not listens(address, 1.0):
             time.sleep(_POLL_SECONDS)
             continue
         health = checker().check(address, deadline - time.monotonic())

@@ -65,6 +65,15 @@ def knock(address: str, seconds: float) -> None:
     socket.create_connection(place(address), seconds).close()
 
 
+def listens(address: str, seconds: float) -> bool:
+    """Whether somebody takes a connection."""
+    try:
+        knock(address, seconds)
+    except OSError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Checker:
     """Asks sites. `clock` counts seconds; `fresh` gives the id of a session that nobody has."""

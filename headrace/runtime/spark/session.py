@@ -24,7 +24,7 @@ from headrace.catalog.redact import redact
 from headrace.errors import EngineError, NotSupported, SiteSilent
 from headrace.runtime.java import find_java
 from headrace.runtime.spark.causes import cause_of
-from headrace.runtime.spark.health import knock
+from headrace.runtime.spark.health import knock, listens
 from headrace.runtime.spark.remote import Ledger, named
 
 Session = Any
@@ -236,7 +236,7 @@ def _end(endpoint: str, opened: _Open) -> None:
 
 def _leave(address: str, opened: _Open) -> None:
     """End a remote session; where nobody answers, it stays in the ledger, for the next run to end."""
-    if not _answers(address):
+    if not listens(address, _PATIENCE):
         opened.session.release_session_on_close = False
     ended = _within(_PATIENCE, opened.session.stop) and opened.session.release_session_on_close
     if ended and opened.ledger is not None:
@@ -338,11 +338,3 @@ def _gone() -> tuple[type[Exception], ...]:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     return (Py4JError,)
-
-
-def _answers(address: str) -> bool:
-    try:
-        knock(address, _PATIENCE)
-    except OSError:
-        return False
-    return True

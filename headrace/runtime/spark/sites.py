@@ -40,7 +40,7 @@ from headrace.runtime.spark.causes import cause_of, is_site_gone
 from headrace.runtime.spark.channel_run import ChannelRun
 from headrace.runtime.spark.executor import SparkExecutor
 from headrace.runtime.spark.federated import FederatedRun
-from headrace.runtime.spark.health import Checker, SiteDown, knock
+from headrace.runtime.spark.health import Checker, SiteDown, listens
 from headrace.runtime.spark.job import JobRun
 from headrace.runtime.spark.remote import Ledger, Left, address_of, stop_all, stop_named
 from headrace.runtime.spark.servers import Server, kill
@@ -391,7 +391,7 @@ class SparkFence:
     def _has_ended(self, endpoint: str) -> bool:
         server = self._server(endpoint)
         # A clock that was set makes a process that lives look like another one; its port does not.
-        return server is not None and server.process() is None and _refuses(endpoint)
+        return server is not None and server.process() is None and not listens(endpoint, _KNOCK_SECONDS)
 
     def _server(self, endpoint: str) -> Server | None:
         return next((server for server in self._ours() if server.address == endpoint), None)
@@ -435,14 +435,6 @@ class SparkFence:
         """What is left of the time to stop things in: a batch may have to be waited for."""
         deadline = self._checker.clock() + _STOP_SECONDS
         return lambda: deadline - self._checker.clock()
-
-
-def _refuses(endpoint: str) -> bool:
-    try:
-        knock(endpoint, _KNOCK_SECONDS)
-    except OSError:
-        return True
-    return False
 
 
 def is_remote(endpoint: str) -> bool:

@@ -41,7 +41,7 @@ def test_a_session_that_comes_up_while_all_are_closed_is_ended(
 
     monkeypatch.setattr(Sessions, "_connect", connect)
     monkeypatch.setattr(sessions, "checkpoint_settings", lambda version: {})
-    monkeypatch.setattr(sessions, "_answers", lambda address: True)
+    monkeypatch.setattr(sessions, "listens", lambda address, seconds: True)
     found, told = Sessions({}, scratch=tmp_path), list[str]()
     for address in ("sc://a:1", "sc://b:1"):
         found.get(address, 1)
