@@ -2,6 +2,7 @@
 
     <folder>/server.json   who it is: process id, when that process began, port; from the first moment on
     <folder>/log           what Spark prints
+    <folder>/python        what its workers run with (interpreter.py)
     <folder>/work/         its working directory, scratch and warehouse
 
 A process id alone can be somebody else's by now; with the moment its process began it cannot.
@@ -29,6 +30,7 @@ import psutil
 from headrace.errors import EngineError
 from headrace.runtime.files import write_json
 from headrace.runtime.java import find_java
+from headrace.runtime.spark.interpreter import worker_python
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _KEEP = "keep"
@@ -148,8 +150,6 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
         "SPARK_HOME": str(_spark_home()),
         "JAVA_HOME": str(find_java(environ).home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # Workers must find what this process finds, Headrace itself included.
-        "PYSPARK_PYTHON": environ.get("PYSPARK_PYTHON", sys.executable),
     }
 
 
@@ -159,11 +159,12 @@ class Starting:
 
     def __init__(self, wanted: Wanted, environ: Mapping[str, str]) -> None:
         self.wanted = wanted
-        made = _environment(environ)
         if read(wanted.folder) is None:
             # What an `up` that was killed has left before its server was written down.
             shutil.rmtree(wanted.folder, ignore_errors=True)
         (wanted.folder / "work" / "scratch").mkdir(parents=True)
+        # Workers must find what this process finds, Headrace itself included.
+        made = _environment(environ) | {"PYSPARK_PYTHON": worker_python(wanted.folder, environ)}
         about = json.dumps({"port": wanted.port, "memory": wanted.memory, "cores": wanted.cores})
         keeper = [sys.executable, "-m", __name__, str(wanted.folder), about, *command(wanted, environ)]
         self._keeper = subprocess.Popen(
