@@ -1,7 +1,7 @@
 """Moves a running job from one site to another. Each step is written down before it is done:
 
     prepare    the target is asked to run the job over no input: session, versions, storage, all warm
-    stop       the job stops at the source, at the end of its batch
+    stop       the job stops at the source, when it has just ended a batch
     hand over  what it has kept is the target's: the same folder, checked, or a copy, checked; its checkpoint
                may have to go to another storage (storage.py)
     rewire     channels to and from the job are led to the target
@@ -38,7 +38,14 @@ from typing import Protocol
 
 from headrace.errors import EngineError, HeadraceError
 from headrace.runtime.executor import ENDED, JobState, Progress
-from headrace.runtime.handover import Position, check, hand_over, pause_after, position_of, retire
+from headrace.runtime.handover import (
+    Position,
+    check,
+    hand_over,
+    pause_after,
+    position_of,
+    retire,
+)
 from headrace.runtime.storage import StorageSilent, keep_at, tidy
 
 _AT_ONCE = 8
@@ -152,11 +159,13 @@ Hook = Callable[[Move, str], None]
 @dataclass(frozen=True, slots=True)
 class Patience:
     """Seconds. `first_batch`: until a start is given up; `quiet`: a job that has run for so long without a
-    batch has no input, and need not be waited for; `look`: between two looks."""
+    batch has no input, and need not be waited for; `look`: between two looks; `between`: for which the end
+    of a batch is waited for, at most, before a job is stopped in the midst of one."""
 
     first_batch: float = 60.0
     quiet: float = 10.0
     look: float = 0.05
+    between: float = 3.0
 
 
 class Relocator:
@@ -221,6 +230,8 @@ class Relocator:
         entries = [Entry(Step.PREPARE, move.target)]
         # Asked before, so that the pause is not longer by it; a dead site is for the fence.
         alive = move.source != silent and self._sites.answers(move.source)
+        if alive:
+            self._await_commit(move)
         began = self._clock()
         self._write(move, entries, Entry(Step.STOP, move.source))
         reason = "" if alive else f"{move.source} does not answer"
@@ -233,6 +244,20 @@ class Relocator:
         order = [move.target, move.source]
         told = self._settle(move, entries, order, reason, move.target, None if reason else began)
         return (yield from told)
+
+    def _await_commit(self, move: Move) -> None:
+        """Until a batch has just ended, if the job has any. Stopped in the midst of one, it would do it again
+        at the target, and all that was done of it would be part of the pause."""
+        with suppress(HeadraceError):
+            state = self._sites.state(move.job, move.source)
+            newest = position_of(state).batch
+            apart = pause_after(state, newest - 1)
+            # Batches that are not on their way by then have no input, or take too long to wait for.
+            until = self._clock() + min(self._patience.between, 2 * (apart or 0.0))
+            while self._clock() < until and position_of(state).batch == newest:
+                if not self._sites.runs(move.job, move.source):
+                    return
+                self._sleep(self._patience.look)
 
     # -- after a crash ------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -81,6 +82,59 @@ def test_a_move_does_its_steps_in_order_and_ends_at_the_target() -> None:
         assert made.ended == [outcome] and not made.open_moves()
         assert outcome.pause is not None
         assert_sound(made)
+
+
+class Slow(World):
+    """Has batches only when it is told, and remembers when steps were written down."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.ticks, self.slept, self.seen = True, 0, list[tuple[Step, int, int]]()
+
+    def tick(self) -> None:
+        if self.ticks:
+            super().tick()
+
+    def write(self, move: Move, entry: Entry) -> None:
+        self.seen.append((entry.step, self.slept, len(self.given["q"])))
+        super().write(move, entry)
+
+
+class Patient(Manager):
+    """Whose jobs end a batch after so many looks, if ever."""
+
+    def __init__(self, made: Slow, looks: int | None) -> None:
+        super().__init__(made)
+        self._made, self._looks = made, looks
+
+    def _sleep(self, seconds: float) -> None:
+        super()._sleep(seconds)
+        self._made.slept += 1
+        self._made.ticks = self._made.slept == self._looks
+        self._made.tick()
+        self._made.ticks = False
+
+
+@pytest.mark.parametrize(
+    ("looks", "commits", "slept", "batches"),
+    [(2, (10, 12), 2, 1), (None, (10, 70), 3, 0), (None, (10, 10.4), 1, 0), (None, (10,), 0, 0)],
+    ids=["one is running", "one takes too long", "there is no input", "there was only one"],
+)
+def test_a_job_is_stopped_when_it_has_just_ended_a_batch(
+    looks: int | None, commits: tuple[float, ...], slept: int, batches: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Slow(Path(folder))
+        manager = Patient(made, looks)
+        manager.sites.start("q", "a")
+        for number, moment in enumerate(commits):
+            if number == len(made.given["q"]):
+                made.tick()
+            os.utime(made.state("q", "a") / "checkpoint" / "commits" / str(number), (moment, moment))
+        made.ticks, before = False, len(made.given["q"])
+        with suppress(EngineError):
+            manager.relocator.carry(MOVE)
+        assert made.seen[0] == (Step.STOP, slept, before + batches)
 
 
 def test_a_target_that_cannot_be_prepared_leaves_the_job_alone() -> None:
