@@ -9,6 +9,9 @@ again, and in the end all jobs are drained and compared. Exit code 1 if an answe
 
 A JVM compiles what it runs while it runs it, for minutes. `--warm 2` takes every job to every site twice
 before any move counts.
+
+A virtual machine may be given less than its processors (steal). Pauses are told of all moves, and once more
+of those in which others took next to nothing: the rest says more of the neighbours than of a move.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from headrace.errors import HeadraceError
 from headrace.runtime.relocate import Step
 from headrace.runtime.spark.servers import Starting, Wanted, servers, stop
@@ -37,6 +42,8 @@ from headrace.service.sites import Up, checker, down, up
 from tests.moves_load import JOBS, Feeder, Load
 
 _REPLY_SECONDS = 600.0
+_UNDISTURBED = 0.02
+"""Of the processors' time, what others may take in a move that counts as undisturbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,10 @@ class Result:
     by_job: dict[str, list[float]] = field(default_factory=dict)
     parts: dict[str, list[float]] = field(default_factory=dict)
     """What pauses are made of."""
+    undisturbed: dict[str, list[float]] = field(default_factory=dict)
+    """Pauses of the moves in which this machine had its processors to itself, by job."""
+    taken: list[float] = field(default_factory=list)
+    """Which part of the processors' time others took in each move, in percent."""
     cold: list[float] = field(default_factory=list)
     """Pauses of the moves before."""
     others: dict[str, list[float]] = field(default_factory=lambda: {"during": [], "before": []})
@@ -131,6 +142,10 @@ class Result:
             ("pause while sites were warmed", self.cold),
             ("pause of a move", self.pauses),
             *((f"pause of a move of {job}", found) for job, found in sorted(self.by_job.items())),
+            *(
+                (f"pause of a move of {job} while others took less than {_UNDISTURBED:.0%}", found)
+                for job, found in sorted(self.undisturbed.items())
+            ),
             *((f"of a pause, {part}", found) for part, found in self.parts.items()),
             ("another job's longest time between two batches, in a move", self.others["during"]),
             ("another job's time between two batches, before it", self.others["before"]),
@@ -141,7 +156,18 @@ class Result:
                 told.append(
                     f"{name}: p50 {low:.2f} s, p95 {high:.2f} s, most {max(found):.2f} s ({len(found)})"
                 )
+        if self.taken:
+            low, high = statistics.median(self.taken), quantile(self.taken, 0.95)
+            told.append(f"others took of the processors in a move: p50 {low:.0f} %, p95 {high:.0f} %")
         return [*told, *(self.problems or ["every answer equals the reference"])]
+
+
+def _processors() -> tuple[float, float]:
+    """Seconds of all processors since the start of the machine, and those that others had."""
+    times = psutil.cpu_times()
+    # A guest's are in the user's already.
+    every = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    return every, getattr(times, "steal", 0.0)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -198,10 +224,15 @@ class Check:
             kill = {"who": who, "step": step, "delay": rng.choice((0.0, rng.random()))}
             result.kills[who] = result.kills.get(who, 0) + 1
         time.sleep(rng.random())
+        every, others = _processors()
         told = manager.ask(do="move", job=job, target=target, kill=kill)
+        until, then = _processors()
+        taken = (then - others) / max(until - every, 0.01)
         result.moves += 1
         shown = {key: value for key, value in (told or {}).items() if key not in ("gaps", "parts")}
-        print(f"{result.moves}: {job} to {target}, kill {kill}: {shown or None}", flush=True)
+        print(
+            f"{result.moves}: {job} to {target}, kill {kill}, {taken:.0%} taken: {shown or None}", flush=True
+        )
         if told is None and kill is None:
             result.problems.append(f"the manager ended by itself, moving {job} to {target}")
         if told is None:
@@ -211,6 +242,9 @@ class Check:
         if kill is None and told is not None and told.get("pause") is not None:
             result.pauses.append(told["pause"])
             result.by_job.setdefault(job, []).append(told["pause"])
+            result.taken.append(100 * taken)
+            if taken < _UNDISTURBED:
+                result.undisturbed.setdefault(job, []).append(told["pause"])
             for when, found in told.pop("gaps").items():
                 result.others[when] += found
             for part, seconds in told["parts"].items():
