@@ -315,6 +315,8 @@ def _check(how: argparse.Namespace) -> int:
             chosen = How(how.seed, how.apart, how.every, how.patience, jobs, how.minutes)
             result = Check(root, folder, chosen).run(how.moves, how.kills, how.warm)
         finally:
+            # A second wish to end would leave some of them.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             down(folder)
     print("\n".join(result.lines()))
     return 1 if result.problems else 0
