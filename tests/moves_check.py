@@ -43,7 +43,7 @@ from tests.moves_load import JOBS, Feeder, Load
 
 _REPLY_SECONDS = 600.0
 _UNDISTURBED = 0.02
-"""Of the processors' time, what others may take in a move that counts as undisturbed."""
+"""Of the processors' time, what others may take in an undisturbed move, its rehearsal included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,12 +297,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     how = parser.parse_args(arguments)
     # However it is ended, the servers are.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _end_once)
     try:
         return _check(how)
     except HeadraceError as error:
         print(error.render())
         return 1
+
+
+def _end_once(*_: object) -> None:
+    """A second wish to end would leave some of the servers."""
+    for wish in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(wish, signal.SIG_IGN)
+    sys.exit(143)
 
 
 def _check(how: argparse.Namespace) -> int:
@@ -315,8 +322,6 @@ def _check(how: argparse.Namespace) -> int:
             chosen = How(how.seed, how.apart, how.every, how.patience, jobs, how.minutes)
             result = Check(root, folder, chosen).run(how.moves, how.kills, how.warm)
         finally:
-            # A second wish to end would leave some of them.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             down(folder)
     print("\n".join(result.lines()))
     return 1 if result.problems else 0

@@ -28,7 +28,7 @@ not disturb the job at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -38,15 +38,9 @@ from typing import Protocol
 
 from headrace.errors import EngineError, HeadraceError
 from headrace.runtime.executor import ENDED, JobState, Progress
-from headrace.runtime.handover import (
-    Position,
-    check,
-    hand_over,
-    pause_after,
-    position_of,
-    retire,
-)
-from headrace.runtime.storage import StorageSilent, keep_at, tidy
+from headrace.runtime.handover import Position, check, hand_over, pause_after, position_of, retire
+from headrace.runtime.spark.checkpoint import last_committed, last_planned
+from headrace.runtime.storage import StorageSilent, keep_at, kept_in, tidy
 
 _AT_ONCE = 8
 PRICE = "price"
@@ -216,22 +210,25 @@ class Relocator:
         return None
 
     def carry(self, move: Move) -> Outcome:
-        """The steps after `prepare`."""
-        return _ended(self._carrying(move))
+        """The steps after `prepare`. They begin when the job has just ended a batch, if that is soon, and not
+        at all where the target is not there any more: the job runs well where it is."""
+        # Asked before the wait, so that the pause is not longer by it; a dead source is for the fence.
+        alive = self._sites.answers(move.source)
+        if alive and not self._sites.answers(move.target):
+            return self._end(Outcome(move, move.source, False, reason=f"{move.target} does not answer"))
+        if alive:
+            self._await_commit(move)
+        return _ended(self._carrying(move, alive))
 
     def carry_all(self, moves: Sequence[Move], silent: str = "") -> list[Outcome | HeadraceError]:
         """The same for several jobs that stand still, by one thread: all are started before the first is
         waited for. `silent`: a site that is known not to answer, and need not be asked once for every job."""
-        begun = [self._carrying(move, silent) for move in moves]
-        found = [_stepped(one) for one in begun]
-        return [_finished(one) if ended is None else ended for one, ended in zip(begun, found, strict=True)]
+        return _all([self._carrying(move, False if move.source == silent else None) for move in moves])
 
-    def _carrying(self, move: Move, silent: str = "") -> Carrying:
+    def _carrying(self, move: Move, alive: bool | None) -> Carrying:
+        """`alive`: whether the source answers; None: nobody has asked it."""
         entries = [Entry(Step.PREPARE, move.target)]
-        # Asked before, so that the pause is not longer by it; a dead site is for the fence.
-        alive = move.source != silent and self._sites.answers(move.source)
-        if alive:
-            self._await_commit(move)
+        alive = self._sites.answers(move.source) if alive is None else alive
         began = self._clock()
         self._write(move, entries, Entry(Step.STOP, move.source))
         reason = "" if alive else f"{move.source} does not answer"
@@ -246,39 +243,42 @@ class Relocator:
         return (yield from told)
 
     def _await_commit(self, move: Move) -> None:
-        """Until a batch has just ended, if the job has any. Stopped in the midst of one, it would do it again
-        at the target, and all that was done of it would be part of the pause."""
-        with suppress(HeadraceError):
-            state = self._sites.state(move.job, move.source)
-            newest = position_of(state).batch
-            apart = pause_after(state, newest - 1)
-            # Batches that are not on their way by then have no input, or take too long to wait for.
-            until = self._clock() + min(self._patience.between, 2 * (apart or 0.0))
-            while self._clock() < until and position_of(state).batch == newest:
-                if not self._sites.runs(move.job, move.source):
+        """Until a batch has just ended, if one will soon. Stopped in the midst of one, the job would do it
+        again at the target, and all that was done of it would be part of the pause."""
+        # Nothing that goes wrong here may keep the job where it is: it is only for a shorter pause.
+        with suppress(HeadraceError, OSError, ValueError):
+            state, most = self._sites.state(move.job, move.source), self._patience.between
+            checkpoint = kept_in(state)
+            newest = last_committed(checkpoint)
+            apart = pause_after(state, newest - 1) or 0.0
+            if apart > most and last_planned(checkpoint) <= newest:
+                return
+            # Batches that are not there by then have no input, or take too long to wait for.
+            until = self._clock() + min(most, 2 * apart)
+            while self._clock() < until and last_committed(checkpoint) == newest:
+                if not self._sites.runs(move.job, move.source) or self._has_ended(move.job):
                     return
                 self._sleep(self._patience.look)
 
+    def _has_ended(self, job: str) -> bool:
+        return self._sites.progress(job).state in ENDED
+
     # -- after a crash ------------------------------------------------------------------------------
 
-    def resume(self) -> list[Outcome | HeadraceError]:
-        """Carry every open move to an end: one running copy of each job."""
-        found: list[Outcome | HeadraceError] = []
-        for move, entries in self._journal.open_moves():
-            try:
-                found.append(self._resume(move, list(entries)))
-            except HeadraceError as error:
-                found.append(error)
-        return found
+    def resume(self, but: Container[int] = ()) -> list[Outcome | HeadraceError]:
+        """Carry every open move to an end: one running copy of each job. All jobs are started before the
+        first is waited for. `but`: moves, by their ids, that somebody is preparing."""
+        left = [(move, entries) for move, entries in self._journal.open_moves() if move.id not in but]
+        return _all([self._resuming(move, list(entries)) for move, entries in left])
 
-    def _resume(self, move: Move, entries: list[Entry]) -> Outcome:
+    def _resuming(self, move: Move, entries: list[Entry]) -> Carrying:
         if not is_handed_over(entries):
             if self._sites.runs(move.job, move.source):
                 return self._end(Outcome(move, move.source, False, reason="the move was interrupted"))
             order = [move.source, move.target]
         else:
             order = [wanted_at(move, entries), move.target, move.source]
-        return _ended(self._settle(move, entries, order, "the move was interrupted"))
+        return (yield from self._settle(move, entries, order, "the move was interrupted"))
 
     def place(self, move: Move, entries: Sequence[Entry]) -> tuple[str, str]:
         """For a manager that starts all its jobs anew: what `resume` does, up to the start. The site where
@@ -428,6 +428,12 @@ def _ended(carrying: Carrying) -> Outcome:
         except StopIteration as end:
             found: Outcome = end.value
             return found
+
+
+def _all(begun: Sequence[Carrying]) -> list[Outcome | HeadraceError]:
+    """Each as far as the start of its job, then each to its end. One that fails does not keep the others."""
+    found = [_stepped(one) for one in begun]
+    return [_finished(one) if ended is None else ended for one, ended in zip(begun, found, strict=True)]
 
 
 def _finished(carrying: Carrying) -> Outcome | HeadraceError:

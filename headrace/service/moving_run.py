@@ -172,14 +172,15 @@ class Moving:
         return bool(self._preparing) or self.moves.any_asked()
 
     def carry_out(self) -> list[Outcome]:
-        """Begin what was asked for, and go on with what is prepared; the moves that have ended now."""
+        """Begin what was asked for, and go on with a move that is prepared; the moves that have ended now.
+        One in a round: a move stops the loop for seconds, and sites are looked at between two."""
         if not self.pending_moves():
             return []
         for record in self.moves.asked():
             if record.id not in self._preparing and not self._refused(record):
                 self._begin(record)
         done = [record for record, prepared in self._preparing.values() if prepared.done()]
-        return [outcome for record in done for outcome in self._finish(record)]
+        return self._finish(done[0]) if done else []
 
     def _refused(self, record: MoveRecord) -> bool:
         """Whoever asked went by the project file, and this run by the one of its start."""
@@ -263,7 +264,7 @@ class Moving:
                 self._left(move)
         busy = set(self._preparing)
         stuck = [move for move, _ in self.moves.open_moves() if move.id not in busy]
-        found = self.relocator.resume() if stuck and not busy else []
+        found = self.relocator.resume(busy) if stuck else []
         ended = [outcome for outcome in found if isinstance(outcome, Outcome)]
         for outcome in ended:
             self.note(_told(outcome))

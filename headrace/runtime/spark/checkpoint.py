@@ -54,7 +54,12 @@ def next_watermark(checkpoint: Path) -> int | None:
 
 def newest_planned(checkpoint: Path) -> Batch | None:
     """The newest batch that was planned, committed or not."""
-    return read_batch(checkpoint, max(_log_files(checkpoint / "offsets"), default=-1))
+    return read_batch(checkpoint, last_planned(checkpoint))
+
+
+def last_planned(checkpoint: Path) -> int:
+    """The newest batch that was planned, -1 when there is none."""
+    return max(_log_files(checkpoint / "offsets"), default=-1)
 
 
 def last_committed(checkpoint: Path) -> int:

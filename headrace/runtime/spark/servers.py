@@ -159,12 +159,14 @@ class Starting:
 
     def __init__(self, wanted: Wanted, environ: Mapping[str, str]) -> None:
         self.wanted = wanted
+        # Asked first: where there is no Java, nothing is left.
+        made = _environment(environ)
         if read(wanted.folder) is None:
             # What an `up` that was killed has left before its server was written down.
             shutil.rmtree(wanted.folder, ignore_errors=True)
         (wanted.folder / "work" / "scratch").mkdir(parents=True)
         # Workers must find what this process finds, Headrace itself included.
-        made = _environment(environ) | {"PYSPARK_PYTHON": worker_python(wanted.folder, environ)}
+        made["PYSPARK_PYTHON"] = worker_python(wanted.folder, environ)
         about = json.dumps({"port": wanted.port, "memory": wanted.memory, "cores": wanted.cores})
         keeper = [sys.executable, "-m", __name__, str(wanted.folder), about, *command(wanted, environ)]
         self._keeper = subprocess.Popen(

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import EngineError, HeadraceError
+from headrace.runtime.executor import JobState, Progress
 from headrace.runtime.relocate import Entry, Move, Outcome, Step, home_of, suspects, wanted_at
 from tests.unit.runtime.moving_world import Event, Manager, ManagerCrash, World
 
@@ -115,14 +116,9 @@ class Patient(Manager):
         self._made.ticks = False
 
 
-@pytest.mark.parametrize(
-    ("looks", "commits", "slept", "batches"),
-    [(2, (10, 12), 2, 1), (None, (10, 70), 3, 0), (None, (10, 10.4), 1, 0), (None, (10,), 0, 0)],
-    ids=["one is running", "one takes too long", "there is no input", "there was only one"],
-)
-def test_a_job_is_stopped_when_it_has_just_ended_a_batch(
-    looks: int | None, commits: tuple[float, ...], slept: int, batches: int
-) -> None:
+@contextmanager
+def slow(commits: tuple[float, ...], looks: int | None) -> Iterator[tuple[Slow, Patient]]:
+    """A job at a that has committed batches at these moments."""
     with tempfile.TemporaryDirectory() as folder:
         made = Slow(Path(folder))
         manager = Patient(made, looks)
@@ -131,10 +127,103 @@ def test_a_job_is_stopped_when_it_has_just_ended_a_batch(
             if number == len(made.given["q"]):
                 made.tick()
             os.utime(made.state("q", "a") / "checkpoint" / "commits" / str(number), (moment, moment))
-        made.ticks, before = False, len(made.given["q"])
+        made.ticks = False
+        yield made, manager
+
+
+@pytest.mark.parametrize(
+    ("looks", "commits", "planned", "slept", "batches"),
+    [
+        (2, (10, 12), True, 2, 1),
+        (2, (10, 12), False, 2, 1),
+        (None, (10, 70), True, 3, 0),
+        (None, (10, 70), False, 0, 0),
+        (None, (10, 10.4), False, 1, 0),
+        (None, (10,), False, 0, 0),
+    ],
+    ids=[
+        "one is running",
+        "one comes soon",
+        "one takes too long",
+        "the next is far off",
+        "there is no input",
+        "there was only one",
+    ],
+)
+def test_a_job_is_stopped_when_it_has_just_ended_a_batch(
+    looks: int | None, commits: tuple[float, ...], planned: bool, slept: int, batches: int
+) -> None:
+    with slow(commits, looks) as (made, manager):
+        before = len(made.given["q"])
+        offsets = made.state("q", "a") / "checkpoint" / "offsets"
+        offsets.mkdir()
+        (offsets / str(before if planned else before - 1)).touch()
         with suppress(EngineError):
             manager.relocator.carry(MOVE)
         assert made.seen[0] == (Step.STOP, slept, before + batches)
+
+
+def test_a_job_that_ends_is_not_waited_for() -> None:
+    with slow((10, 12), None) as (made, manager):
+        # Whoever has its state by heart hears of the end only by asking how far it is.
+        asked: list[str] = []
+
+        def progress(job: str) -> Progress:
+            asked.append(job)
+            return Progress(job, JobState.FAILED)
+
+        manager.sites.progress = progress  # type: ignore[method-assign]
+        with suppress(EngineError):
+            manager.relocator.carry(MOVE)
+        assert asked and made.seen[0][:2] == (Step.STOP, 0)
+
+
+@pytest.mark.parametrize("wrong", [OSError("stale"), ValueError("half a file"), EngineError("silent")])
+def test_a_storage_that_cannot_be_read_is_no_reason_to_end(
+    wrong: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> int:
+        raise wrong
+
+    with slow((10, 12), None) as (made, manager), monkeypatch.context() as patch:
+        patch.setattr("headrace.runtime.relocate.last_committed", fail)
+        with suppress(EngineError):
+            manager.relocator.carry(MOVE)
+        assert made.seen[0][:2] == (Step.STOP, 0)
+
+
+def test_jobs_that_stand_still_are_carried_without_waiting_for_a_batch() -> None:
+    with slow((10, 12), None) as (made, manager):
+        with suppress(EngineError):
+            manager.relocator.carry_all([MOVE])
+        assert made.seen[0][:2] == (Step.STOP, 0)
+
+
+def test_a_job_is_not_stopped_for_a_target_that_has_died_since() -> None:
+    with world() as made:
+        manager = begun(made)
+        assert manager.relocator.prepare(MOVE) is None
+        made.places["b"].die()
+        outcome = manager.relocator.carry(MOVE)
+        assert (outcome.moved, outcome.site, outcome.reason) == (False, "a", "b does not answer")
+        assert made.copies("q") == ["a"] and [e.step for _, e in made.journal] == [Step.PREPARE]
+        assert made.ended == [outcome]
+
+
+def test_moves_that_are_resumed_are_all_started_before_one_is_waited_for() -> None:
+    jobs = ("p", "q", "r")
+    with world(jobs=jobs) as made:
+        manager = begun(made)
+        made.tick()
+        made.places["a"].die()
+        for number, job in enumerate(jobs):
+            made.write(Move(number, job, "a", "b"), Entry(Step.STOP, "a"))
+        manager.relocator.resume({2})
+        steps = [(move.job, entry.step) for move, entry in made.journal]
+        assert steps.index(("q", Step.START)) < steps.index(("p", Step.CLEAN))
+        assert made.copies("p") == made.copies("q") == ["b"] and made.copies("r") == []
+        manager.relocator.resume()
+        assert made.copies("r") == ["b"]
 
 
 def test_a_target_that_cannot_be_prepared_leaves_the_job_alone() -> None:

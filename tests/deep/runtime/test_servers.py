@@ -85,6 +85,32 @@ def test_a_kept_server_lives_on_until_it_is_stopped(tmp_path: Path, no_spark: No
     assert not psutil.pid_exists(server.pid) and not folder.exists()
 
 
+def test_its_workers_run_by_the_script_in_its_folder(
+    tmp_path: Path, no_spark: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    folder = tmp_path / "site1"
+    with Starting(Wanted("site1", folder, 1), os.environ):
+        until(lambda: read(folder) is not None)
+        seen = known(folder).process()
+        assert seen is not None and seen.environ()["PYSPARK_PYTHON"] == str(folder / "python")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    with Starting(Wanted("site1", folder, 1), os.environ):
+        until(lambda: read(folder) is not None)
+        seen = known(folder).process()
+        assert seen is not None and seen.environ()["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_without_java_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_java(_: object) -> dict[str, str]:
+        raise EngineError("no Java was found")
+
+    monkeypatch.setattr(servers, "_environment", no_java)
+    with pytest.raises(EngineError):
+        Starting(Wanted("site1", tmp_path / "site1", 1), os.environ)
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_that_is_not_kept_leaves_nothing(tmp_path: Path, no_spark: None) -> None:
     folder = tmp_path / "site1"
     with pytest.raises(RuntimeError), Starting(Wanted("site1", folder, 1), os.environ):

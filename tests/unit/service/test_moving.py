@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -229,6 +230,37 @@ def test_a_target_that_is_down_is_told_and_the_job_stays(moves: Moves, run: Run)
     record = moves.get(asked)
     assert record is not None and record.state == "stayed" and "does not answer" in record.message
     assert run.executor.calls == [("start", "a")] and run.fleet.units["a"].site == "east"
+
+
+def test_sites_are_looked_at_between_two_moves(project: Project, moves: Moves, run: Run) -> None:
+    """A move stops the loop for seconds: of those that are ready at once, one is carried in each round."""
+    [b] = [job for job in sample.placed(project).jobs if job.id == "b"]
+    run.fleet.start(project, at_homes(PlacedPlan((b,)), {"b": "east"}, project.sites).jobs[0])
+    asked = [moves.ask(job, "east", "west") for job in ("a", "b")]
+    while len(run.moving._preparing) < 2:
+        assert run.moving.carry_out() == []
+    wait(future for _, future in run.moving._preparing.values())
+    assert [outcome.move.id for outcome in run.moving.carry_out()] == asked[:1]
+    assert not run.moving.held(), "b runs, and may be rescued or dropped"
+    assert [outcome.move.id for outcome in run.moving.carry_out()] == asked[1:]
+
+
+def test_a_job_that_stands_still_does_not_wait_until_another_is_prepared(
+    project: Project, moves: Moves, run: Run
+) -> None:
+    [b] = [job for job in sample.placed(project).jobs if job.id == "b"]
+    run.fleet.start(project, at_homes(PlacedPlan((b,)), {"b": "east"}, project.sites).jobs[0])
+    stuck, asked = moves.ask("a", "east", "south"), moves.ask("b", "east", "west")
+    moves.write(Move(stuck, "a", "east", "south"), Entry(Step.STOP, "east"))
+    run.fleet.stop(["a"])
+    run.sites.may_prepare.clear()
+    assert run.moving.carry_out() == [], "b is being prepared"
+    [outcome] = run.moving.resume()
+    assert outcome.move.id == stuck and run.fleet.states["a"].state is JobState.RUNNING
+    run.sites.may_prepare.set()
+    run.rounds()
+    record = moves.get(asked)
+    assert record is not None and record.state == "moved"
 
 
 def test_jobs_of_a_lost_site_go_on_elsewhere(moves: Moves, run: Run) -> None:
