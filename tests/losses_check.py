@@ -181,14 +181,16 @@ class Losing:
         at = list(places.values())
         site = max(sorted(set(at)), key=at.count)
         lost = [job for job, place in places.items() if place == site]
-        kill(next(one for one in servers(self._folder) if one.name == site))
+        # `kill` waits until the server is gone. A batch before that may be its last one.
         moment = time.time()
+        kill(next(one for one in servers(self._folder) if one.name == site))
+        gone = time.time()
         found: dict[str, float] = {}
         while len(found) < len(lost):
             assert time.time() - moment < _MOST_SECONDS, self._log()
             time.sleep(0.2)
             for job in lost:
-                first = first_after(self._root, job, moment)
+                first = first_after(self._root, job, gone)
                 if first is not None:
                     found[job] = first - moment
         return site, found
