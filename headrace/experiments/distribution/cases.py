@@ -61,6 +61,11 @@ class Setting:
     sites: int = 5
     quick: bool = False
 
+    @property
+    def recovered_seconds(self) -> float:
+        """That runs of redistribution are measured for: full sites do long batches."""
+        return 2.5 * self.seconds
+
     @classmethod
     def small(cls) -> Setting:
         return cls(seeds=2, real=(), quick=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.experiments.distribution.cases import JOINS, LABELS
 from headrace.experiments.distribution.plots import PREFIX
 from headrace.experiments.distribution.prices import STRETCHED
-from headrace.experiments.distribution.results import Results
+from headrace.experiments.distribution.results import KEEPS_UP, Results
 from headrace.experiments.distribution.tables import Run, Tables
 from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, reasons, statement
 from headrace.experiments.shown import TextTable, pictures, section
@@ -109,7 +109,7 @@ def _recovered(tables: Tables) -> TextTable:
             f"{one.rate:,.0f}",
             f"{one.rows_out:,}",
             f"{one.rows_out / one.seconds:,.0f}" if one.seconds else "-",
-            f"{one.rows_out / one.wanted_out:.0%}" if one.wanted_out else "-",
+            f"{one.part:.0%}" if one.wanted_out else "-",
             str(one.moves),
             " ".join(f"{pause:.1f}" for pause in one.pauses),
             " ".join(f"{cpu / one.seconds:.2f}" for cpu in one.cpu) if one.seconds else "-",
@@ -121,9 +121,12 @@ def _recovered(tables: Tables) -> TextTable:
         "placement", "policy", "rows/s of a stream", "rows out", "rows/s", "of wanted", "jobs moved",
         "pauses, s", "cores by site", "problem",
     )  # fmt: skip
+    tried = [f"{rate:,.0f}" for one in tables.recovered for rate in one.tried]
     note = (
-        "20 operators, a job for each join, two sites with a core each, windows of 4 s; `bad`: all jobs "
-        "at one. The rate is one at which all together take 1.5 cores by the prices. Counted after the moves."
+        "20 operators, a job for each join, two sites with a core each, windows of 4 s; `bad`: all jobs at "
+        "one. The rate is one at which all together take 1.5 cores by the prices, or a lower one at which "
+        f"the good placement gives {KEEPS_UP:.0%} of what is wanted (too high: {', '.join(tried) or '-'}). "
+        "Counted after the moves; more than what is wanted comes out where what was held up does, too."
     )
     return TextTable("Measured: a bad placement put right", columns, rows, note, left=2)
 

@@ -12,6 +12,8 @@ from headrace.experiments.distribution.prices import Prices
 
 EXPERIMENT = "distribution"
 FORM = 1
+KEEPS_UP = 0.9
+"""A placement that gives so much of what should come out keeps up: batches end when they end."""
 
 Curve = tuple[tuple[float, float], ...]
 """Seconds, and what there was by then."""
@@ -143,6 +145,17 @@ class Recovered:
     """When the policy was asked, on the clock of the curve."""
     pauses: tuple[float, ...] = ()
     problem: str = ""
+    tried: tuple[float, ...] = ()
+    """Higher rates, at which it did not keep up."""
+
+    @property
+    def part(self) -> float:
+        """Of what should come out, what does."""
+        return self.rows_out / self.wanted_out if self.wanted_out else 0.0
+
+    @property
+    def keeps_up(self) -> bool:
+        return self.part >= KEEPS_UP
 
 
 AnyRow = Priced | Placed | Rebalanced | Ran | MovedJoin | Recovered

@@ -77,8 +77,11 @@ def test_each_bar_is_missed_by_what_is_below_it() -> None:
     assert not slow["Pause of a moved join, p95, s"].met
     worse, _ = judged(changed(Rebalanced, after=0.89))
     assert not any(bar.met for text, bar in worse.items() if text.startswith("Model, ours at"))
+    text = "Measured: the same on two sites of a core each, from everything at one"
     same, _ = judged(changed(Recovered, curve=((0.0, 0.0), (10.0, 700.0))))
-    assert same["Measured: the same on two sites of a core each, from everything at one"].met
+    assert same[text].here.startswith("100.0% (without moving 100.0%)") and not same[text].met
+    behind, _ = judged(changed(Recovered, wanted_out=2000.0))
+    assert behind[text].here.startswith("95.0%") and not behind[text].met
     even, _ = judged(changed(Placed, connections=20, max_load=0.4))
     assert not even["20 operators: grouping has fewer connections than round robin"].met
     ours = "operators: ours has no more connections than grouping, and a lower highest load"
