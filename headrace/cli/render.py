@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -19,6 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.errors import HeadraceError, UserError
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def out() -> Console:
@@ -61,7 +64,7 @@ def print_error(error: HeadraceError, *, as_json: bool) -> None:
     text.append(f"{error.kind}: ", style="bold red")
     for number, line in enumerate(error.render().splitlines()):
         style = "bold" if number == 0 else ("cyan" if line.startswith("hint: ") else "")
-        text.append(line + "\n", style=style)
+        text.append(visible(line) + "\n", style=style)
     err().print(text, end="", soft_wrap=True)
 
 
@@ -72,8 +75,13 @@ def table(
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))
+        made.add_row(*(Text(visible(cell)) for cell in row))
     return made
+
+
+def visible(text: str) -> str:
+    """Names and values come from files of anybody: a terminal must not obey them."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Ours: the lowest maximum load with no more connections than grouping needs.
+"""Ours: a low maximum load with no more connections than grouping needs.
 
     cut the plans into few, even pieces (`cutting`), pack the pieces on the sites; and the paper's two
     patterns, as more starts -> improve each by moving operators and pieces -> the best
@@ -6,23 +6,24 @@
 Limits of sites and links come first, then connections up to those allowed, then load (`draft.Score`). Since
 grouping is one of the starts and nothing is ever made worse, the answer has no more connections than
 grouping's, and no higher load, on every problem where grouping keeps the limits. Where the plans are trees,
-the sites are alike and grouping makes no more pieces than there are sites, the cut alone is optimal.
+the sites are alike and grouping makes no more pieces than there are sites, the cut alone is optimal. Where
+there are few tables, all are looked at, and the answer is the lowest load that these connections allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from headrace.planners.distribution.cutting import lightest_limit
 from headrace.planners.distribution.draft import Allowed, Draft, Score, least_load
-from headrace.planners.distribution.exhaustive import best_table, tables
 from headrace.planners.distribution.patterns import NOBODY, grouping, round_robin, sites_to_use
 from headrace.planners.distribution.problem import Problem, Site
 from headrace.planners.distribution.usage import ROUNDING, usage
 
 MOST_ROUNDS = 2_000
 MOST_TABLES = 20_000
-"""With more than that, they are not all looked at where limits are passed."""
+"""With more than that, they are not all looked at."""
 MOST_CUTS_TRIED = 12
 MOST_STARTS = 5
 MOST_IN_TURN = 40
@@ -34,21 +35,18 @@ move that helps is taken instead of the best."""
 
 def balanced(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str, str]:
     """No more connections than grouping makes in total, unless limits ask for it; nor at the busiest site,
-    unless that would keep the load as high as grouping's or round robin's. `running`: operators of each site
-    that are not in this problem, for those two."""
-    return _by_moves(problem, running)[1]
+    unless that would keep the load as high as grouping's or round robin's, or a site overloaded. `running`:
+    operators of each site that are not in this problem, for those two."""
+    return _found(problem, running, few=False)
 
 
-def balanced_within_limits(problem: Problem) -> dict[str, str]:
-    """Where that ends beyond limits and there are few tables, all are looked at for one within. It takes
-    seconds, so what decides again and again does without."""
-    score, table = _by_moves(problem, NOBODY)
-    if score.beyond > 0 and tables(problem) <= MOST_TABLES:
-        return best_table(problem) or table
-    return table
+def balanced_or_best(problem: Problem) -> dict[str, str]:
+    """Where there are few tables, the best of all of them by the same rules. It may take a second, so what
+    decides again and again does without."""
+    return _found(problem, NOBODY, few=len(problem.alive) ** len(problem.operators) <= MOST_TABLES)
 
 
-def _by_moves(problem: Problem, running: Mapping[str, int]) -> tuple[Score, dict[str, str]]:
+def _found(problem: Problem, running: Mapping[str, int], *, few: bool) -> dict[str, str]:
     sites = sites_to_use(problem)
     grouped = grouping(problem, running)
     used = usage(problem, grouped)
@@ -57,20 +55,22 @@ def _by_moves(problem: Problem, running: Mapping[str, int]) -> tuple[Score, dict
     if len(problem.operators) <= MOST_IN_TURN:
         starts.append(turns)
     total = used.connections.total
-    score, table = _searched(problem, starts, Allowed(total, used.max_connections))
+    score, table = _searched(problem, starts, Allowed(total, used.max_connections), few=few)
     wanted = min(used.max_load, usage(problem, turns).max_load) * (1 - ROUNDING)
-    if score.max_load < max(wanted, least_load(problem) * (1 + 2 * ROUNDING)):
-        return score, table
-    other, looser = _searched(problem, starts, Allowed(total, total))
+    least = least_load(problem) * (1 + 2 * ROUNDING)
+    if score.max_load < max(min(wanted, 1 + 2 * ROUNDING), least):
+        return table
+    other, looser = _searched(problem, starts, Allowed(total, total), few=few)
     keeps = other.beyond <= score.beyond and other.too_many <= score.too_many
     better = keeps and other.max_load < score.max_load * (1 - ROUNDING)
-    return (other, looser) if better else (score, table)
+    return looser if better else table
 
 
 def _searched(
-    problem: Problem, starts: Sequence[dict[str, str]], allowed: Allowed
+    problem: Problem, starts: Sequence[dict[str, str]], allowed: Allowed, *, few: bool
 ) -> tuple[Score, dict[str, str]]:
-    """The best table reached from grouping, which comes first, and from the most promising of the others."""
+    """The best table reached from grouping, which comes first, and from the most promising of the others.
+    Where there are few tables, the best of all, unless it is plain that none has a lower load."""
     drafts = [Draft(problem, problem.alive, start, allowed) for start in starts]
     drafts[1:] = sorted(drafts[1:], key=lambda draft: draft.score().key())[: MOST_STARTS - 1]
     best: tuple[Score, Draft] | None = None
@@ -79,7 +79,23 @@ def _searched(
         if best is None or score.better(best[0]):
             best = score, draft
     assert best is not None
-    return best[0], best[1].table()
+    score, draft = best
+    if few and not (score.tight and score.max_load <= draft.least_load * (1 + ROUNDING)):
+        return _best_of_all(draft)
+    return score, draft.table()
+
+
+def _best_of_all(draft: Draft) -> tuple[Score, dict[str, str]]:
+    """Neighbouring tables differ in little, so that each takes a move or two."""
+    score, table = draft.score(), draft.table()
+    for chosen in product(range(len(draft.sites)), repeat=len(draft.at)):
+        for i, site in enumerate(chosen):
+            if draft.at[i] != site:
+                draft.move((i,), site)
+        found = draft.score()
+        if found.better(score):
+            score, table = found, draft.table()
+    return score, table
 
 
 def improve(draft: Draft) -> Score:

@@ -11,6 +11,13 @@ from dataclasses import dataclass, field, replace
 from headrace.planners.distribution.problem import Operator, Problem, Site
 from headrace.planners.distribution.usage import ends, is_remote
 
+MOST_BEHIND = 1e6
+"""Times; further behind, nobody measures anything."""
+
+
+MOST_BEHIND = 1e6
+"""Times; further behind, nobody measures anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSeen:
@@ -37,7 +44,7 @@ class OperatorSeen:
         """How many times faster it would have to be; 1: it keeps up."""
         if self.arriving is None or not self.rows_in:
             return 1.0
-        return max(1.0, self.arriving / self.rows_in)
+        return min(max(1.0, self.arriving / self.rows_in), MOST_BEHIND)
 
 
 @dataclass(frozen=True, slots=True)

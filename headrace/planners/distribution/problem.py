@@ -12,7 +12,7 @@ Rates are rows per second, cpu is cores (seconds of processor time a second), st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -177,9 +177,18 @@ class Problem:
                 if not waiting[reader]:
                     found.append(reader)
         if len(found) != len(self.operators):
-            circle = next(name for name, count in waiting.items() if count)
+            circle = self._circle({name for name, count in waiting.items() if count})
             raise ValueError(f'operator "{circle}" reads itself, directly or not')
         return tuple(found)
+
+    def _circle(self, waiting: Collection[str]) -> str:
+        """An operator of a circle, and not one that only reads from it. Each of these reads another one."""
+        at = next(one.id for one in self.operators if one.id in waiting)
+        seen: set[str] = set()
+        while at not in seen:
+            seen.add(at)
+            at = next(name for name in self.operator[at].inputs if name in waiting)
+        return at
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:

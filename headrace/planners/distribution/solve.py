@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from headrace.errors import InternalError
-from headrace.planners.distribution.balanced import balanced_within_limits
+from headrace.planners.distribution.balanced import balanced_or_best
 from headrace.planners.distribution.exhaustive import exhaustive
 from headrace.planners.distribution.patterns import grouping, round_robin
 from headrace.planners.distribution.problem import Problem
@@ -19,7 +19,7 @@ DEFAULT_POLICY = "pays"
 DEFAULT_MODEL = "cpu"
 
 PATTERNS: Mapping[str, str] = {
-    "balanced": "ours: the lowest maximum load with no more connections than grouping",
+    "balanced": "ours: a low maximum load, with no more connections than grouping",
     "grouping": "the paper's: neighbouring operators together, as many on each site (Algorithm 3)",
     "grouping-listing": "the same, sites filled one after another as the listing has it",
     "round-robin": "the paper's: operators in turn, to the site with the fewest (Algorithm 2)",
@@ -34,7 +34,7 @@ POLICY_NAMES: Mapping[str, str] = {
 
 Pattern = Callable[[Problem], dict[str, str]]
 _PATTERNS: Mapping[str, Pattern] = {
-    "balanced": balanced_within_limits,
+    "balanced": balanced_or_best,
     "grouping": grouping,
     "grouping-listing": lambda problem: grouping(problem, by_listing=True),
     "round-robin": round_robin,

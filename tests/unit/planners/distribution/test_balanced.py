@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from random import Random
 
 import pytest
 
 from headrace.errors import UserError
-from headrace.planners.distribution.balanced import balanced, balanced_within_limits
+from headrace.planners.distribution.balanced import balanced, balanced_or_best
 from headrace.planners.distribution.cutting import lightest_limit, pieces_within
 from headrace.planners.distribution.draft import Allowed, Draft
 from headrace.planners.distribution.exhaustive import best_table, exhaustive
@@ -41,6 +41,34 @@ def test_against_every_table(kind: dict[str, bool]) -> None:
         assert best * (1 - 1e-9) <= load <= best * 1.2
         at_it, count = at_it + (load <= best * (1 + 1e-9)), count + 1
     assert count > 20 and at_it >= 0.9 * count
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["trees", "alike", "differing", "limits"])
+def test_where_there_are_few_tables_it_is_the_best_of_them(kind: dict[str, bool]) -> None:
+    """By `usage` of every table, and by nothing that the search goes by."""
+    tight = 0
+    for seed in range(40):
+        rng = Random(500 + seed)
+        problem = drawn(rng, rng.randint(1, 5), rng.randint(2, 3), **kind)
+        names = [one.id for one in problem.operators]
+        of_sites = product([site.id for site in problem.alive], repeat=len(names))
+        made = [usage(problem, dict(zip(names, chosen, strict=True))) for chosen in of_sites]
+        grouped, turns = (usage(problem, made_by(problem)) for made_by in (grouping, round_robin))
+        if passed(problem, grouped):
+            continue
+        found = usage(problem, balanced_or_best(problem))
+        most = grouped.connections.total
+        within = [one for one in made if not passed(problem, one) and one.connections.total <= most]
+        narrow = [one.max_load for one in within if one.max_connections <= grouped.max_connections]
+        low = min(narrow) * (1 + 1e-9)
+        lowest = min(one.max_load for one in within)
+        if low < min(1.0, grouped.max_load, turns.max_load):
+            assert found.max_load <= low
+            tight += 1
+        else:
+            assert found.max_load == pytest.approx(lowest)
+        assert not passed(problem, found) and found.connections.total <= most
+    assert tight
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["trees", "alike", "differing", "limits"])
@@ -189,6 +217,6 @@ def test_links_that_take_nothing_do_not_hide_a_table_within_limits() -> None:
         links = tuple(Link(source, target, 0.0) for source, target in pairs)
         problem = replace(problem, links=links)
         if best_table(problem) is not None:
-            assert not list(faults(problem, balanced_within_limits(problem)))
+            assert not list(faults(problem, balanced_or_best(problem)))
             alone.append(not list(faults(problem, balanced(problem))))
     assert alone.count(True) >= 4 and alone.count(False) == 1

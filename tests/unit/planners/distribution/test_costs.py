@@ -118,6 +118,12 @@ def test_a_move_changes_the_costs_of_two_sites_only() -> None:
                 assert new.sites[site].cost == pytest.approx(old.sites[site].cost)
 
 
+def test_how_far_behind_is_a_number_whatever_was_seen() -> None:
+    assert OperatorSeen(rows_in=60.0, arriving=90.0).behind == 1.5
+    assert OperatorSeen(rows_in=90.0, arriving=60.0).behind == OperatorSeen(rows_in=1.0).behind == 1.0
+    assert OperatorSeen(rows_in=1e-320, arriving=1e15).behind == 1e6
+
+
 def test_what_was_seen_takes_the_place_of_what_was_assumed() -> None:
     seen = Observations(
         {

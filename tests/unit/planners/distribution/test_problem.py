@@ -45,6 +45,11 @@ def test_rows_are_counted_as_often_as_they_are_read() -> None:
         ((Operator("s", ("s",)),), (), 'operator or stream "s" is given twice'),
         ((Operator("o", ("t",)),), (), 'operator "o" reads "t", which does not exist'),
         ((Operator("o", ("p",)), Operator("p", ("o",))), (), 'operator "o" reads itself, directly or not'),
+        (
+            (Operator("h", ("s", "g")), Operator("f", ("g",)), Operator("g", ("f",))),
+            (),
+            'operator "g" reads itself, directly or not',
+        ),
         ((Operator("o", ("s",)),), (Query("q", ("s",)),), 'query "q" gives "s", which is no operator'),
     ],
 )
