@@ -13,7 +13,7 @@ from headrace.experiments.distribution.prices import Prices
 EXPERIMENT = "distribution"
 FORM = 1
 KEEPS_UP = 0.9
-"""A placement that gives so much of what should come out keeps up: batches end when they end."""
+"""A placement that gives so much of what should come out keeps up: a batch may end after the last look."""
 
 Curve = tuple[tuple[float, float], ...]
 """Seconds, and what there was by then."""

@@ -15,10 +15,6 @@ MOST_BEHIND = 1e6
 """Times; further behind, nobody measures anything."""
 
 
-MOST_BEHIND = 1e6
-"""Times; further behind, nobody measures anything."""
-
-
 @dataclass(frozen=True, slots=True)
 class OperatorSeen:
     rows_in: float | None = None
