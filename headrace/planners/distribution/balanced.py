@@ -40,10 +40,10 @@ def balanced(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str,
     return _found(problem, running, few=False)
 
 
-def balanced_or_best(problem: Problem) -> dict[str, str]:
-    """Where there are few tables, the best of all of them by the same rules. It may take a second, so what
+def balanced_or_best(problem: Problem, running: Mapping[str, int] = NOBODY) -> dict[str, str]:
+    """Where there are few tables, the best of all of them by the same rules. It takes up to a second, so what
     decides again and again does without."""
-    return _found(problem, NOBODY, few=len(problem.alive) ** len(problem.operators) <= MOST_TABLES)
+    return _found(problem, running, few=len(problem.alive) ** len(problem.operators) <= MOST_TABLES)
 
 
 def _found(problem: Problem, running: Mapping[str, int], *, few: bool) -> dict[str, str]:

@@ -16,14 +16,18 @@ from dataclasses import dataclass
 
 from headrace.errors import InternalError
 from headrace.planners.distribution.anew import surrounded
-from headrace.planners.distribution.balanced import balanced
+from headrace.planners.distribution.balanced import balanced_or_best
 from headrace.planners.distribution.patterns import grouping, round_robin, sites_to_use
 from headrace.planners.distribution.problem import Problem
 from headrace.planners.distribution.tiers import distribute_tiers, regions_of
 from headrace.planners.distribution.usage import Usage, misplaced, usage
 
 _Place = Callable[[Problem, Mapping[str, int]], dict[str, str]]
-_PLACE: Mapping[str, _Place] = {"round-robin": round_robin, "grouping": grouping, "balanced": balanced}
+_PLACE: Mapping[str, _Place] = {
+    "round-robin": round_robin,
+    "grouping": grouping,
+    "balanced": balanced_or_best,
+}
 
 
 @dataclass(frozen=True, slots=True)

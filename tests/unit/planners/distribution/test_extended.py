@@ -12,14 +12,14 @@ import pytest
 
 from headrace.errors import InternalError, UserError
 from headrace.planners.distribution import extended as module
-from headrace.planners.distribution.balanced import balanced
+from headrace.planners.distribution.balanced import balanced_or_best
 from headrace.planners.distribution.extended import extended
 from headrace.planners.distribution.patterns import grouping, round_robin
 from headrace.planners.distribution.problem import Operator, Problem, Query, Site, Stream
 from headrace.planners.distribution.usage import Usage, usage
 from tests.unit.planners.distribution.drawn import drawn
 
-PATTERNS = {"round-robin": round_robin, "grouping": grouping, "balanced": balanced}
+PATTERNS = {"round-robin": round_robin, "grouping": grouping, "balanced": balanced_or_best}
 
 
 def jobs(count: int, sites: int, regions: str = "x", **held: str) -> Problem:
