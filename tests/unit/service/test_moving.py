@@ -237,8 +237,9 @@ def test_sites_are_looked_at_between_two_moves(project: Project, moves: Moves, r
     [b] = [job for job in sample.placed(project).jobs if job.id == "b"]
     run.fleet.start(project, at_homes(PlacedPlan((b,)), {"b": "east"}, project.sites).jobs[0])
     asked = [moves.ask(job, "east", "west") for job in ("a", "b")]
-    while len(run.moving._preparing) < 2:
-        assert run.moving.carry_out() == []
+    run.sites.may_prepare.clear()
+    assert run.moving.carry_out() == [], "both are being prepared"
+    run.sites.may_prepare.set()
     wait(future for _, future in run.moving._preparing.values())
     assert [outcome.move.id for outcome in run.moving.carry_out()] == asked[:1]
     assert not run.moving.held(), "b runs, and may be rescued or dropped"
