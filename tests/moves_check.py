@@ -5,7 +5,8 @@
 Three local Spark Connect servers, a tree of windows, an interval join and windows over joins, and a feeder
 that writes input all the time. First moves that nothing disturbs, which tell the pauses; then moves in which
 the manager, the source or the target is killed with kill -9 at a random step. Who was killed is started
-again, and in the end all jobs are drained and compared. Exit code 1 if an answer differs.
+again, and in the end all jobs are drained and compared. Exit code 1 if an answer differs, or a key has
+something published before what should come earlier.
 
 A JVM compiles what it runs while it runs it, for minutes. `--warm 2` takes every job to every site twice
 before any move counts.
@@ -159,7 +160,7 @@ class Result:
         if self.taken:
             low, high = statistics.median(self.taken), quantile(self.taken, 0.95)
             told.append(f"others took of the processors in a move: p50 {low:.0f} %, p95 {high:.0f} %")
-        return [*told, *(self.problems or ["every answer equals the reference"])]
+        return [*told, *(self.problems or ["every answer equals the reference, in order for each key"])]
 
 
 def _processors() -> tuple[float, float]:

@@ -23,10 +23,11 @@ from headrace.rewrite.driver import rewrite
 from headrace.runtime.compare import inexact_columns, multiset_difference
 from headrace.runtime.duckdb.reference import evaluate
 from headrace.runtime.executor import JobContext
-from headrace.runtime.results import read_results
+from headrace.runtime.results import published, read_file, read_results
 from headrace.runtime.sites import Unit
 from headrace.service.members import normal_form, weavable
 from headrace.sql.bind import bind_query
+from tests.moves_order import disorder
 from tests.spark.harness import context_of, with_files, write_batches
 from tests.spark.plans import SHAPES, STREAM, random_batches
 
@@ -49,7 +50,7 @@ JOBS = ("tree", "join", "window", "split")
 _MEMBERS = {"tree": tuple(_QUERIES), "split": tuple(_SPLIT)}
 _ROWS = 40
 _FILES_PER_BATCH = 4
-"""So that a job that has stood still catches up."""
+"""So that a job that has stood still catches up; also by how many files one side of a join may be ahead."""
 
 
 def tree() -> TreeJob:
@@ -130,23 +131,23 @@ class Load:
         return made
 
     def problems(self, jobs: Sequence[str] = JOBS) -> list[str]:
-        """What differs from the reference, for each query."""
-        files = sorted(self.input.glob("*.parquet"))
-        rows = pa.concat_tables([pq.read_table(path) for path in files])
+        """What differs from the reference, or is not in order for each key, for each query."""
+        files = [pq.read_table(path) for path in sorted(self.input.glob("*.parquet"))]
         names = [query for job in jobs for query in _MEMBERS.get(job, (job,))]
-        return [problem for name in names for problem in self._problem(name, rows)]
+        return [problem for name in names for problem in self._problem(name, files)]
 
-    def _problem(self, query: str, rows: pa.Table) -> list[str]:
+    def _problem(self, query: str, files: Sequence[pa.Table]) -> list[str]:
         plan = plans()[query]
         approximate, spread = inexact_columns(plan)
-        wanted = evaluate(plan, {"s": rows})
-        got = read_results(
-            self.context(query, next(iter(self.endpoints))).results, SinkKind.PARQUET, plan.schema
-        )
+        wanted = evaluate(plan, {"s": pa.concat_tables(files)})
+        results = self.context(query, next(iter(self.endpoints))).results
+        got = read_results(results, SinkKind.PARQUET, plan.schema)
         found = multiset_difference(wanted, got, approximate=approximate, spread=spread)
         if not wanted.num_rows:
             return [f"{query}: the reference has no rows"]
-        return [f"{query}: {found.text()}"] if found else []
+        parts = [read_file(path, SinkKind.PARQUET, plan.schema) for path in published(results)]
+        order = disorder(query, parts, files, _FILES_PER_BATCH)
+        return [*([f"{query}: {found.text()}"] if found else []), *order]
 
 
 class Feeder:
