@@ -140,13 +140,15 @@ class Load:
         plan = plans()[query]
         approximate, spread = inexact_columns(plan)
         wanted = evaluate(plan, {"s": pa.concat_tables(files)})
-        results = self.context(query, next(iter(self.endpoints))).results
-        got = read_results(results, SinkKind.PARQUET, plan.schema)
+        context = self.context(query, next(iter(self.endpoints)))
+        got = read_results(context.results, SinkKind.PARQUET, plan.schema)
         found = multiset_difference(wanted, got, approximate=approximate, spread=spread)
         if not wanted.num_rows:
             return [f"{query}: the reference has no rows"]
-        parts = [read_file(path, SinkKind.PARQUET, plan.schema) for path in published(results)]
-        order = disorder(query, parts, files, _FILES_PER_BATCH)
+        parts = [read_file(path, SinkKind.PARQUET, plan.schema) for path in published(context.results)]
+        # Trees and split jobs publish a file for a batch, Spark one for each partition.
+        together = context.shuffle_partitions if query in SHAPES or query == "window" else 1
+        order = disorder(query, parts, files, _FILES_PER_BATCH, together)
         return [*([f"{query}: {found.text()}"] if found else []), *order]
 
 

@@ -2,8 +2,10 @@
 came after it. Two copies of a job, or one that has gone back, could give it otherwise even where every row is
 there once.
 
-Windows come by their ends, in one published file after the other. A row of a join comes when the later of its
-two rows has come, so when the later of their two files was read; the two sides may be some files apart.
+Windows come by their ends, in one batch after the other. A row of a join comes when the later of its two rows
+has come, so when the later of their two files was read; the two sides may be some files apart. A batch may be
+several published files, with windows of any end in each: a file is compared with those that are so many
+before it that they are of an earlier batch.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ _SIDES = ("a.value", "b.value")
 Row = Mapping[str, object]
 
 
-def disorder(query: str, parts: Sequence[pa.Table], files: Sequence[pa.Table], apart: int) -> list[str]:
+def disorder(
+    query: str, parts: Sequence[pa.Table], files: Sequence[pa.Table], apart: int, together: int = 1
+) -> list[str]:
     """What is out of order, at most one finding for each key. `parts` are the published files and `files`
-    those of the input, as they came; `apart`: files by which one side of a join may be ahead of the other."""
+    those of the input, as they came; `apart`: files by which one side of a join may be ahead of the other;
+    `together`: published files of one batch, at most."""
     names: list[str] = parts[0].column_names if parts else []
     key = next((name for name in _KEYS if name in names), None)
     time = next((name for name in _TIMES if name in names), None)
@@ -33,13 +38,14 @@ def disorder(query: str, parts: Sequence[pa.Table], files: Sequence[pa.Table], a
 
     latest: dict[object, int] = {}
     wrong: dict[object, str] = {}
-    for number, part in enumerate(parts):
-        for one, (first, last) in _spans(part, key, when).items():
+    spans = [_spans(part, key, when) for part in parts]
+    for number, found in enumerate(spans):
+        for one, (_, last) in spans[number - together].items() if number >= together else ():
+            latest[one] = max(last, latest.get(one, last))
+        for one, (first, _) in found.items():
             before = latest.get(one)
-            # A key has all rows of a batch in one file, so no window of it is in two.
             if before is not None and (first < before - apart if time is None else first <= before):
                 wrong.setdefault(one, f"{query}: key {one} is out of order in its published file {number}")
-            latest[one] = max(last, before if before is not None else last)
     return list(wrong.values())
 
 

@@ -36,6 +36,13 @@ def test_windows_come_by_their_ends(parts: list[pa.Table], keys: list[int]) -> N
     assert [line.split("key ")[1].split()[0] for line in told] == [str(key) for key in keys]
 
 
+def test_files_of_one_batch_may_have_windows_in_any_order() -> None:
+    parts = [windows((20, 1)), windows((10, 1)), windows((40, 1)), windows((30, 1))]
+    assert len(disorder("tops", parts, [], apart=0)) == 1
+    assert disorder("tops", parts, [], apart=0, together=2) == []
+    assert len(disorder("tops", [*parts, windows((40, 1))], [], apart=0, together=2)) == 1
+
+
 def test_rows_of_joins_come_when_the_later_of_the_two_has() -> None:
     files = [pa.table({"value": [float(number)]}) for number in range(6)]
 
