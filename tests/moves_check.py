@@ -54,6 +54,8 @@ class How:
     """Each site has storage of its own for checkpoints."""
     every: float = 1.0
     """Seconds between two files of input."""
+    rows: int = 40
+    """In each of them, half a second of event time apart."""
     patience: float = 10.0
     """Seconds in which a site must answer."""
     jobs: tuple[str, ...] = JOBS
@@ -110,6 +112,9 @@ class ManagerProcess:
         finally:
             hung.cancel()
 
+    def ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -120,6 +125,7 @@ class ManagerProcess:
 class Result:
     moves: int = 0
     kills: dict[str, int] = field(default_factory=dict)
+    """Those who were really gone after a move in which they should be."""
     pauses: list[float] = field(default_factory=list)
     by_job: dict[str, list[float]] = field(default_factory=dict)
     parts: dict[str, list[float]] = field(default_factory=dict)
@@ -187,7 +193,7 @@ class Check:
         how = self.how
         rng, result = random.Random(how.seed), Result()
         load = Load(self.root, {server.name: server.address for server in servers(self.folder)}, how.apart)
-        feeder = Feeder(load, how.seed, how.every)
+        feeder = Feeder(load, how.seed, how.every, rows=how.rows)
         feeder.start()
         manager = ManagerProcess(self.root, self.folder, how)
         try:
@@ -223,7 +229,6 @@ class Check:
         if killing:
             who, step = rng.choice(("manager", "source", "target")), rng.choice(list(Step)).value
             kill = {"who": who, "step": step, "delay": rng.choice((0.0, rng.random()))}
-            result.kills[who] = result.kills.get(who, 0) + 1
         time.sleep(rng.random())
         every, others = _processors()
         told = manager.ask(do="move", job=job, target=target, kill=kill)
@@ -236,7 +241,13 @@ class Check:
         )
         if told is None and kill is None:
             result.problems.append(f"the manager ended by itself, moving {job} to {target}")
-        if told is None:
+        if kill is not None:
+            # Some come after the answer.
+            time.sleep(float(str(kill["delay"])))
+        dead = [*revive(self.folder), *(["manager"] if manager.ended() else [])]
+        if kill is not None and dead:
+            result.kills[str(kill["who"])] = result.kills.get(str(kill["who"]), 0) + 1
+        if "manager" in dead:
             manager.start()
         if kill is None and told is not None and not told["moved"]:
             result.problems.append(f"{job} was not moved to {target}: {told}")
@@ -250,13 +261,13 @@ class Check:
                 result.others[when] += found
             for part, seconds in told["parts"].items():
                 result.parts.setdefault(part, []).append(seconds)
-        revive(self.folder)
 
     def _names(self) -> list[str]:
         return [server.name for server in servers(self.folder)]
 
     def _end(self, feeder: Feeder, manager: ManagerProcess, load: Load, result: Result) -> None:
-        print(f"{feeder.stop()} files were written", flush=True)
+        files = feeder.stop()
+        print(f"{files} files of {self.how.rows} rows were written", flush=True)
         told = manager.ask(do="drain")
         if told is None or told.get("drained"):
             result.problems.append(f"not drained: {told}")
@@ -264,9 +275,10 @@ class Check:
         result.problems += load.problems(self.how.jobs)
 
 
-def revive(folder: Path) -> None:
-    """A site that was killed is there again, at the same address."""
-    for dead in [server for server in servers(folder) if server.process() is None]:
+def revive(folder: Path) -> list[str]:
+    """A site that was killed is there again, at the same address; the names of those that were gone."""
+    gone = [server for server in servers(folder) if server.process() is None]
+    for dead in gone:
         stop(dead)
         wanted = Wanted(dead.name, dead.folder, dead.port, dead.memory, dead.cores)
         with Starting(wanted, os.environ) as begun:
@@ -274,6 +286,7 @@ def revive(folder: Path) -> None:
                 begun.check_alive()
                 time.sleep(0.3)
             begun.keep()
+    return [server.name for server in gone]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -286,6 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", default="1g")
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two files of input")
+    parser.add_argument("--rows", type=int, default=40, help="in each of them")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no move after these")
     parser.add_argument(
         "--apart", action="store_true", help="each site has storage of its own for checkpoints"
@@ -320,7 +334,7 @@ def _check(how: argparse.Namespace) -> int:
         up(folder, Up(how.sites, how.memory), os.environ, print)
         try:
             jobs = tuple(how.jobs.split(","))
-            chosen = How(how.seed, how.apart, how.every, how.patience, jobs, how.minutes)
+            chosen = How(how.seed, how.apart, how.every, how.rows, how.patience, jobs, how.minutes)
             result = Check(root, folder, chosen).run(how.moves, how.kills, how.warm)
         finally:
             down(folder)
