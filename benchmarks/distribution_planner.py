@@ -8,7 +8,8 @@ redistribution  from round robin, grouping, everything at one site and a table a
                 large that our own placement fills the fullest to 75 or to 95 %: how much of its throughput
                 each policy brings back (a pipeline is as fast as its slowest site), in how many rounds and
                 moves. Worst and median over 2 to 5 sites and all seeds; a round is a minute
-rounds          how long a policy thinks about 100 and 400 operators
+rounds          how long a policy thinks about 100 and 400 operators, and how long it takes to put elsewhere
+                what was at 3 of 50 sites that are lost, with limits of memory and connections
 statistics      samples merged a second, in one thread, and the memory of 1,000 things that are watched
 
 Times are processor time.
@@ -203,7 +204,29 @@ def rounds() -> dict[str, float]:
             redistribute(replace(problem, table=table), "pays", MODELS["cpu"])
             took = 1e3 * (time.process_time() - started)
             found[f"{queries * operators} operators, {name}, ms"] = round(took, 1)
+    for name, more in (("room", 1.3), ("no room", 1.0)):
+        problem = _lossy(more)
+        started = time.process_time()
+        redistribute(problem, "pays", MODELS["cpu"])
+        took = 1e3 * (time.process_time() - started)
+        found[f"{len(problem.operators)} operators, 3 of 50 sites lost, {name}, ms"] = round(took, 1)
     return found
+
+
+def _lossy(more: float, lost: int = 3) -> Problem:
+    """500 operators scattered over 50 sites, each with memory for `more` of the even share, and connections
+    for as many as the busiest one has."""
+    rng = Random(0)
+    plain = sized(fleet(25, 20, 50, rng))
+    held = tuple(replace(one, state_bytes=rng.uniform(1e6, 5e7)) for one in plain.operators)
+    table = round_robin(plain)
+    memory = more * sum(one.state_bytes for one in held) / (len(plain.sites) - lost)
+    busiest = usage(plain, table).max_connections
+    sites = tuple(
+        replace(site, memory=memory, connections=busiest, alive=i >= lost)
+        for i, site in enumerate(plain.sites)
+    )
+    return replace(plain, operators=held, sites=sites, table=table)
 
 
 def watching(count: int = 1_000, rounds: int = 50) -> dict[str, float]:

@@ -7,6 +7,7 @@ Spark and DuckDB keep; nothing is rounded on the way.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 MICROS = {
@@ -116,3 +117,9 @@ def format_instant(micros: int) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 row`, `1,510 rows`; `many` where it is not `one` with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """`a, b and 1,510 more`: so many names at most."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"

@@ -27,10 +27,12 @@ from headrace.service.solve import (
     solve_file,
     write_answer,
 )
+from headrace.service.telling import first_of
 
 _MOST_TREES = 40
 _MOST_NODES = 40
 _MOST_FRONT = 20
+_MOST_NAMES = 8
 _NUMBERS = frozenset({"node", "capacity", "trees", "queries", "edges", "overlap", "cost", "load", "groups"})
 
 
@@ -235,13 +237,8 @@ def _tree_cells(node: int, tree: TreeData) -> tuple[str, ...]:
         f"{tree['overlap']:,.6g}",
         _figure(tree["cost"]),
         *((tree["form"], _figure(tree["groups"])) if "form" in tree else ()),
-        names(tree["queries"]),
+        first_of(tree["queries"], _MOST_NAMES),
     )
-
-
-def names(queries: list[str], most: int = 8) -> str:
-    shown = ", ".join(queries[:most])
-    return shown if len(queries) <= most else f"{shown} and {len(queries) - most:,} more"
 
 
 def _figure(value: float) -> str:

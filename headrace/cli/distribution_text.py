@@ -6,7 +6,7 @@ from rich.text import Text
 
 from headrace.cli.render import out, table
 from headrace.service.solve_distribution import DistributionAnswer, MoveData, SiteData
-from headrace.service.telling import counted
+from headrace.service.telling import counted, first_of
 
 _MOST_SITES = 50
 _MOST_MOVES = 40
@@ -41,7 +41,7 @@ def print_distribution(answer: DistributionAnswer) -> None:
 
 def _move_cells(move: MoveData) -> tuple[str, ...]:
     return (
-        _names(move["operators"]),
+        first_of(move["operators"], _MOST_NAMES),
         move["from"],
         move["to"],
         f"{move['gain']:,.4g}",
@@ -57,7 +57,7 @@ def _site_cells(site: SiteData, *, costed: bool) -> tuple[str, ...]:
         f"{site['load']:.1%}",
         *costs,
         f"{site['connections']:,}",
-        _names(site["operators"]),
+        first_of(site["operators"], _MOST_NAMES),
     )
 
 
@@ -85,24 +85,19 @@ def _summary(answer: DistributionAnswer) -> list[Text]:
         ),
     ]
     if answer["overloaded"]:
-        lines.append(Text(f"overloaded: {_names(answer['overloaded'])}", style="yellow"))
+        lines.append(Text(f"overloaded: {first_of(answer['overloaded'], _MOST_NAMES)}", style="yellow"))
     lines += [Text(text, style="yellow") for text in answer["beyond"]]
     if answer.get("why"):
         lines.append(Text(f"{'then' if answer.get('moves') else 'nothing moves'}: {answer['why']}"))
     for region in dict.fromkeys(answer.get("regions", {}).values()):
         queries = [name for name, at in answer.get("regions", {}).items() if at == region]
-        lines.append(Text(f"region {region or '(none)'}: {_names(queries)}"))
+        lines.append(Text(f"region {region or '(none)'}: {first_of(queries, _MOST_NAMES)}"))
     model = f", cost model {answer['model']}" if "model" in answer else ""
     return [*lines, Text(f"{answer['planner']}{model}, {answer['seconds'] * 1000:.1f} ms")]
 
 
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
-
-
-def _names(names: list[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES:,} more"
 
 
 def _more(count: int, what: str) -> None:

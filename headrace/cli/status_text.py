@@ -9,6 +9,7 @@ from rich.text import Text
 from headrace.cli.render import err, out, table
 from headrace.service.rebalance import RebalanceData
 from headrace.service.status import JobData, MoveData, SiteData, StatusData
+from headrace.service.telling import first_of
 
 _MOST_JOBS = 200
 _MOST_NAMES = 6
@@ -81,7 +82,7 @@ def _print_stays(stays: dict[str, str]) -> None:
     for job, why in stays.items():
         by_reason.setdefault(why, []).append(job)
     for why, jobs in by_reason.items():
-        out().print(f"{_names(jobs)} may not be moved: {why}", soft_wrap=True)
+        out().print(f"{first_of(jobs, _MOST_NAMES)} may not be moved: {why}", soft_wrap=True)
 
 
 def rules_text(rules: dict[str, Any]) -> str:
@@ -147,13 +148,13 @@ def _named(one: JobData) -> str:
     if one["kind"] == "job":
         return one["job"]
     made = f"makes {one['makes']} for " if one["makes"] else ""
-    return f"{one['job']} ({made}{_names(one['queries'])})"
+    return f"{one['job']} ({made}{first_of(one['queries'], _MOST_NAMES)})"
 
 
 def _site(one: SiteData) -> tuple[str, ...]:
     cores = "" if one["cpu"] is None else f"{one['cpu']:.2f} of {one['cpu_limit']:g}"
     memory = "" if one["memory"] is None else f"{_size(one['memory'])} of {_size(one['memory_limit'])}"
-    return one["site"], one["health"], cores, memory, _names(one["jobs"])
+    return one["site"], one["health"], cores, memory, first_of(one["jobs"], _MOST_NAMES)
 
 
 def _costs(data: StatusData) -> list[tuple[str, ...]]:
@@ -217,11 +218,6 @@ def print_rebalance(data: RebalanceData) -> None:
     _print_stays(data["stays"])
     console.print(f"rules: {rules_text(data['rules'])}", soft_wrap=True)
     console.print(f"figures {_age(data['age'])} old{running}; pauses {pauses}")
-
-
-def _names(names: list[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
 
 
 def _number(value: float | None) -> str:

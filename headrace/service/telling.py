@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.service.federated_records import how_split, job_of
 from headrace.state.records import Change, Deployment
 from headrace.units import counted as counted  # Also for the command line, which sees no units.
+from headrace.units import first_of as first_of
 from headrace.units import format_instant
 
 _NAMED = 5

@@ -83,6 +83,12 @@ class Draft:
         self.cpu = [site.cpu_other for site in sites]
         self._memory = [site.memory_other for site in sites]
         self.connections = [0] * len(sites)
+        self._loads = [0.0] * len(sites)
+        self._squares = [0.0] * len(sites)
+        self._passed: dict[int, list[float]] = {}
+        """By which shares a site passes its own limits, where it does."""
+        self._touched = set(range(len(sites)))
+        """Sites of which the three above are of before."""
         self.total = 0
         # Sites that are not among `sites` are below OUTSIDE, each another number: what goes to two of them
         # travels twice.
@@ -129,13 +135,13 @@ class Draft:
             self._weigh(target, operator.cpu, operator.state_bytes)
 
     def score(self) -> Score:
-        loads = [cpu / site.cpu for cpu, site in zip(self.cpu, self.sites, strict=True)]
+        self._settle()
         busiest = max(self.connections)
         return Score(
             self._beyond(),
             self._too_many(busiest),
-            max(loads),
-            sum(load * load * site.cpu for load, site in zip(loads, self.sites, strict=True)),
+            max(self._loads),
+            sum(self._squares),
             self.total,
             busiest,
         )
@@ -157,6 +163,7 @@ class Draft:
     def _weigh(self, site: int, cpu: float, state: float) -> None:
         self.cpu[site] += cpu
         self._memory[site] += state
+        self._touched.add(site)
 
     def _count(self, edge: int, sign: int) -> None:
         producer, reader, fixed, rate = self._edges[edge]
@@ -170,6 +177,7 @@ class Draft:
             if end >= 0:
                 self.connections[end] += sign
                 self.cpu[end] += price
+                self._touched.add(end)
         if self._flows is not None and source >= 0:
             change = self._flows.add if sign > 0 else self._flows.take
             change(self._given[edge][0], source, target, self._given[edge][1])
@@ -179,10 +187,22 @@ class Draft:
             return 0
         return max(0, self.total - self.allowed.total) + max(0, busiest - self.allowed.site)
 
+    def _settle(self) -> None:
+        for i in self._touched:
+            site = self.sites[i]
+            load = self._loads[i] = self.cpu[i] / site.cpu
+            self._squares[i] = load * load * site.cpu
+            pairs = (self._memory[i], site.memory), (self.connections[i], site.connections)
+            found = [too_much(used, limit) for used, limit in pairs if used > limit * (1 + ROUNDING)]
+            if found:
+                self._passed[i] = found
+            else:
+                self._passed.pop(i, None)
+        self._touched.clear()
+
     def _beyond(self) -> float:
         found = 0.0 if self._flows is None else self._flows.beyond
-        for i, site in enumerate(self.sites):
-            for used, limit in ((self._memory[i], site.memory), (self.connections[i], site.connections)):
-                if used > limit * (1 + ROUNDING):
-                    found += too_much(used, limit)
+        for i in sorted(self._passed):
+            for share in self._passed[i]:
+                found += share
         return found

@@ -18,6 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from headrace.planners.distribution.anew import surrounded
 from headrace.planners.distribution.balanced import balanced
 from headrace.planners.distribution.running import Running
+from headrace.units import first_of
+
+_SHOWN = 8
 
 
 def evacuate(running: Running) -> str:
@@ -31,7 +34,7 @@ def evacuate(running: Running) -> str:
     waiting = _by_pieces(running)
     for name in waiting:
         _forced(running, name)
-    return f"no site has room for {', '.join(waiting)}." if waiting else ""
+    return f"no site has room for {first_of(waiting, _SHOWN)}." if waiting else ""
 
 
 def _by_pieces(running: Running) -> list[str]:
@@ -44,8 +47,7 @@ def _by_pieces(running: Running) -> list[str]:
 
 def _at_once(running: Running, lost: Sequence[str]) -> Iterator[dict[str, str]]:
     """Tables of all that is lost."""
-    everywhere = list(running.costs)
-    for targets in (running.targets, everywhere):
+    for targets in dict.fromkeys((tuple(running.targets), tuple(running.costs))):
         for _, target in _ranked(running, lost, targets):
             yield dict.fromkeys(lost, target)
         if targets:

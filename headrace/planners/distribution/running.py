@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import fsum, isfinite
 from typing import NamedTuple
 
 from headrace.planners.distribution.costs import Costing, CostModel, CostTable, Resource, SiteCost
+from headrace.planners.distribution.limits import Limits, first_passed_further, share
 from headrace.planners.distribution.pipelines import Pipelines
 from headrace.planners.distribution.problem import Problem
 from headrace.planners.distribution.rules import History, Move, Rules, move_cost, move_seconds
-from headrace.planners.distribution.usage import ROUNDING, is_remote, passed, usage
+from headrace.planners.distribution.usage import ROUNDING, is_remote
 
 Change = tuple[Sequence[str], str]
 """Operators, and the site they go to."""
@@ -37,10 +38,11 @@ class Running:
         self._costing = Costing(problem, model)
         self.table = dict(problem.table)
         self.costs: dict[str, SiteCost] = dict(self._costing.table(self.table).sites)
-        self.on: dict[str, set[str]] = {site: set() for site in self.costs}
+        # No sets: sums, and so answers, would differ in their last bit from one process to the next.
+        self.on: dict[str, dict[str, None]] = {site: {} for site in self.costs}
         for name, site in self.table.items():
             if site in self.on:
-                self.on[site].add(name)
+                self.on[site][name] = None
         self._pipelines = Pipelines(problem, self.table)
         self.moves: list[Move] = []
         self._moved: set[str] = set()
@@ -49,6 +51,8 @@ class Running:
             for site in problem.alive
             for limit in (site.memory, site.network, site.connections)
         )
+        self._limits: dict[bool, Limits] = {}
+        """With and without connections to operators at sites that do not answer, once somebody has asked."""
         self._sums = {resource.name: self._summed(resource) for resource in self._costing.resources}
 
     def trial(self) -> Running:
@@ -140,11 +144,11 @@ class Running:
         sites = [s for s in dict.fromkeys((*back.values(), *(t for _, t in changes))) if s in self.on]
         touched = dict.fromkeys((*back, *(n for name in back for n in self._neighbours(name))))
         before = self._adds(touched, sites)
-        self._put(changes)
+        self._shift(changes)
         after = self._adds(touched, sites)
         costs = {site: self._cost_after(site, before[site], after[site]) for site in sites}
         held = self._pipelines.held_up({**self._levels(), **costs}, self.rules.full)
-        self._put([((name,), site) for name, site in back.items()])
+        self._shift([((name,), site) for name, site in back.items()])
         return After(costs, held)
 
     def _adds(self, names: Iterable[str], sites: Sequence[str]) -> dict[str, list[float]]:
@@ -179,29 +183,26 @@ class Running:
         `without_lost`: connections to operators at sites that do not answer are left out."""
         if not self._limited:
             return ""
-        before = self._passed(without_lost)
-        after = self._passed_after(changes, without_lost)
-        for limit, (share, text) in after.items():
-            if limit not in before or share > before[limit][0] * (1 + ROUNDING):
-                return text
-        return ""
+        limits = self._limits_of(without_lost)
+        before = dict(limits.passed())
+        back = self._put(changes)
+        found = first_passed_further(before, limits.passed())
+        self._put(back)
+        return found
 
     def beyond(self, changes: Sequence[Change]) -> float:
         """By how much limits are passed after the changes, in all; without connections to lost sites."""
-        return sum(share for share, _ in self._passed_after(changes, True).values())
-
-    def _passed_after(
-        self, changes: Sequence[Change], without_lost: bool
-    ) -> dict[tuple[str, ...], tuple[float, str]]:
-        back = [((name,), self.table[name]) for names, _ in changes for name in names]
-        self._put(changes)
-        after = self._passed(without_lost)
+        limits = self._limits_of(True)
+        back = self._put(changes)
+        found = fsum(share(limit, value) for limit, value in limits.passed().items())
         self._put(back)
-        return after
+        return found
 
-    def _passed(self, without_lost: bool) -> dict[tuple[str, ...], tuple[float, str]]:
+    def _limits_of(self, without_lost: bool) -> Limits:
         lost = frozenset(self.problem.site) - self.on.keys() if without_lost else frozenset()
-        return passed(self.problem, usage(self.problem, self.table, lost))
+        if bool(lost) not in self._limits:
+            self._limits[bool(lost)] = Limits(self.problem, self.table, lost)
+        return self._limits[bool(lost)]
 
     def apply(self, names: Sequence[str], target: str, gain: float, why: str) -> None:
         source = self.table[names[0]]
@@ -224,20 +225,32 @@ class Running:
         edges = [edge for name in names for edge in self.problem.edges_of[name]]
         edges = list({id(edge): edge for edge in edges}.values())
         before = sum(is_remote(edge, self.table) for edge in edges)
-        back = [((name,), self.table[name]) for name in names]
-        self._put([(names, target)])
+        back = self._shift([(names, target)])
         after = sum(is_remote(edge, self.table) for edge in edges)
-        self._put(back)
+        self._shift(back)
         return before - after
 
-    def _put(self, changes: Iterable[Change]) -> None:
+    def _put(self, changes: Sequence[Change]) -> list[Change]:
+        """What leads back."""
+        names = [name for part, _ in changes for name in part]
+        for limits in self._limits.values():
+            limits.take(names)
+        back = self._shift(changes)
+        for limits in self._limits.values():
+            limits.put(names)
+        return back
+
+    def _shift(self, changes: Sequence[Change]) -> list[Change]:
+        """Only for a look, as limits do not learn of it: what leads back must follow."""
+        back: list[Change] = [((name,), self.table[name]) for names, _ in changes for name in names]
         for names, target in changes:
             for name in names:
                 self._pipelines.move(name, self.table[name], target)
-                self.on.get(self.table[name], set()).discard(name)
+                self.on.get(self.table[name], {}).pop(name, None)
                 self.table[name] = target
                 if target in self.on:
-                    self.on[target].add(name)
+                    self.on[target][name] = None
+        return back
 
     def _neighbours(self, name: str) -> list[str]:
         """At any site."""
