@@ -9,6 +9,7 @@ HeadraceError
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 
@@ -30,8 +31,17 @@ class Span:
         """The source line with the place marked below it."""
         if not self.text:
             return ""
-        width = max(1, min(self.end_column, len(self.text) + 1) - self.column)
-        return f"{self.text}\n{' ' * (self.column - 1)}{'^' * width}"
+        before, marked = self.text[: self.column - 1], self.text[self.column - 1 : self.end_column - 1]
+        # A tab is as wide as the terminal has it, so it is a tab below itself, too.
+        below = "".join(one if one == "\t" else " " * _cells(one) for one in before.ljust(self.column - 1))
+        return f"{self.text}\n{below}{'^' * max(1, sum(map(_cells, marked)))}"
+
+
+def _cells(character: str) -> int:
+    """How many places of a terminal it takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class HeadraceError(Exception):

@@ -38,6 +38,20 @@ def test_the_underline_is_never_empty_and_never_longer_than_the_line(
     assert Span("f", 1, column, end, "abcd").underlined().splitlines()[1] == marks
 
 
+@pytest.mark.parametrize(
+    ("line", "word", "below"),
+    [
+        ("\tFROM reading", "reading", "\t     ^^^^^^^"),
+        ("名前 AS 値x", "値x", "        ^^^"),
+        ("cafe\u0301 x", "x", "     ^"),
+    ],
+    ids=["tab", "wide", "combining"],
+)
+def test_the_underline_is_below_the_word_in_a_terminal(line: str, word: str, below: str) -> None:
+    start = line.index(word) + 1
+    assert Span("f", 1, start, start + len(word), line).underlined().splitlines()[1] == below
+
+
 def test_to_dict_carries_everything_a_program_needs() -> None:
     error = NotSupported("UNION is not supported", hint="Declare two queries.", span=Span("q", 3, 5, 10))
     assert error.to_dict() == {
