@@ -90,7 +90,7 @@ Clock = Annotated[
     Literal["wall", "cpu"],
     typer.Option(help="Time searches by the wall, or by their own CPU time (on a busy machine)."),
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Processes; 0: this one.")]
+Workers = Annotated[int, typer.Option(min=0, help="weaving, placement, admission: processes; 0: this one.")]
 
 
 def experiment(

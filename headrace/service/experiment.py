@@ -46,10 +46,10 @@ EXPERIMENTS = {
     "federation": "paper 004: queries split between Spark and DuckDB, and what that gives on this machine",
 }
 OWN_OPTIONS = {
-    "weaving": ("repeats", "stop", "insert", "overlap"),
-    "placement": ("seeds",),
+    "weaving": ("repeats", "stop", "insert", "overlap", "workers"),
+    "placement": ("seeds", "workers"),
     "distribution": ("seeds", "real", "seconds"),
-    "admission": ("seeds", "milp_seeds", "deadline"),
+    "admission": ("seeds", "milp_seeds", "deadline", "workers"),
     "federation": ("rates", "queries", "splits", "costs", "limit"),
 }
 """Those that not all have."""
@@ -64,12 +64,13 @@ def check_name(name: str) -> None:
 
 def check_options(name: str, given: Collection[str]) -> None:
     """Raises UserError for an option of another experiment: it would change nothing, unnoticed."""
-    for other, options in OWN_OPTIONS.items():
-        strange = [option for option in options if option in given and option not in OWN_OPTIONS[name]]
-        if strange:
-            own = ", ".join(map(_typed, OWN_OPTIONS[name]))
-            hint = f"{_typed(strange[0])} belongs to {other}. {name} has {own} of its own."
-            raise UserError(f"{name} has no option {_typed(strange[0])}", hint=hint)
+    own = OWN_OPTIONS[name]
+    strange = [one for options in OWN_OPTIONS.values() for one in options if one in given and one not in own]
+    if strange:
+        others = ", ".join(other for other, options in OWN_OPTIONS.items() if strange[0] in options)
+        has = ", ".join(map(_typed, own))
+        hint = f"{_typed(strange[0])} belongs to {others}. {name} has {has} of its own."
+        raise UserError(f"{name} has no option {_typed(strange[0])}", hint=hint)
 
 
 def _typed(option: str) -> str:

@@ -29,6 +29,7 @@ Capture = pytest.CaptureFixture[str]
         (["admission", "--seeds", "2", "--stop", "prose"], "admission has no option --stop"),
         (["admission", "--from", __file__], "not a results file"),
         (["distribution", "--repeats", "3"], "distribution has no option --repeats"),
+        (["distribution", "--workers", "3"], "distribution has no option --workers"),
         (["placement", "--real", "5"], "placement has no option --real"),
         (["distribution", "--real", "5,6"], '"5,6" are no sizes of plans'),
         (["distribution", "--seconds", "1"], "a run of 1 s tells nothing"),
