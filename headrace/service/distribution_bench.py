@@ -268,10 +268,14 @@ class Running:
         """Until every job has caught up with what came while it started, and so many seconds more; or until
         the most that is waited for, where one never does."""
         deadline = time.monotonic() + most
-        while time.monotonic() < deadline and not all(map(self._in_time, self.progress().values())):
+        while time.monotonic() < deadline and not self.in_time():
             self._check()
             time.sleep(_LOOK)
         self.watch(min(seconds, max(1.0, deadline - time.monotonic())))
+
+    def in_time(self) -> bool:
+        """Whether every job's last batch took no longer than there is until the next."""
+        return all(map(self._in_time, self.progress().values()))
 
     def _in_time(self, seen: Progress) -> bool:
         millis = seen.batch_millis

@@ -17,7 +17,7 @@ from headrace.planners.distribution.observed import (
 )
 from headrace.planners.distribution.problem import Problem
 from headrace.planners.distribution.redistribute import redistribute
-from headrace.planners.distribution.rules import Rules
+from headrace.planners.distribution.rules import History, Rules
 from headrace.runtime.relocate import Move, Outcome, Patience, Relocator
 from headrace.runtime.sites import ExecutorSites, Ways
 from headrace.runtime.spark.health import Checker
@@ -106,15 +106,17 @@ def back_and_forth(
     return found, Seen(moments, seen[-1].progress, seen[-1].batches)
 
 
-def wanted_moves(jobs: Problem, running: Running, seen: Seen, policy: str) -> dict[str, str]:
-    """Job -> site: what a policy wants after a look at the sites. `jobs` has the jobs as its operators, with
-    the rates that they should have."""
+def wanted_moves(
+    jobs: Problem, running: Running, seen: Seen, policy: str, history: History
+) -> tuple[dict[str, str], History]:
+    """Job -> site: what a policy wants after a look at the sites, and what it remembers. `jobs` has the jobs
+    as its operators, with the rates that they should have."""
     told = Observations(_jobs_seen(jobs, running, seen), _sites_seen(seen))
     table = {one.id: running.at[job_id(one.id)] for one in jobs.operators}
-    decision = redistribute(
-        with_observations(replace(jobs, table=table), told), policy, MODELS["cpu"], Rules()
-    )
-    return {job_id(name): move.target for move in decision.moves for name in move.operators}
+    found = with_observations(replace(jobs, table=table), told)
+    decision = redistribute(found, policy, MODELS["cpu"], Rules(), history, time.monotonic())
+    moves = {job_id(name): move.target for move in decision.moves for name in move.operators}
+    return moves, decision.history
 
 
 def _sites_seen(seen: Seen) -> dict[str, SiteSeen]:
@@ -135,14 +137,16 @@ def _jobs_seen(jobs: Problem, running: Running, seen: Seen) -> dict[str, Operato
         site = running.at[name]
         share = busy[name] / by_site[site] if by_site[site] else 0.0
         rows = jobs.rows_in[one.id]
-        found[one.id] = OperatorSeen(
-            rows_in=rows / behind, arriving=rows, cpu=share * seen.cpu[site] / seen.seconds
-        )
+        # Of a job that has ended no batch nothing is known, and what was assumed stays.
+        cpu = share * seen.cpu[site] / seen.seconds if seen.batches[name] else None
+        found[one.id] = OperatorSeen(rows_in=rows / behind, arriving=rows, cpu=cpu)
     return found
 
 
 def _behind(running: Running, seen: Seen) -> float:
-    """How many times faster the results would have to come."""
+    """How many times faster the results would have to come; 1 where none has come, as nothing tells."""
+    if not seen.rows_out:
+        return 1.0
     wanted = sum(running.problem.operator[name].rate for q in running.problem.queries for name in q.outputs)
     scale = running.pace.rate / running.problem.streams[0].rate
-    return max(1.0, scale * wanted * seen.seconds / max(1, seen.rows_out))
+    return max(1.0, scale * wanted * seen.seconds / seen.rows_out)

@@ -46,6 +46,8 @@ MOVED_SITES = 2
 OVERLOAD = 1.5
 """Cores that all jobs take together where a bad placement has to do with one, by the prices."""
 MOST_RATE = 2_000.0
+MOST_WAITED = 180.0
+"""Seconds, after moves, until jobs have caught up with what waited before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ right."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from headrace.errors import HeadraceError
 from headrace.experiments.distribution.cases import (
     JOINS,
     MOST_RATE,
+    MOST_WAITED,
     MOVED_SITES,
     OFF,
     OVERLOAD,
@@ -23,6 +25,7 @@ from headrace.experiments.distribution.cases import (
 from headrace.experiments.distribution.prices import DEFAULT, Prices, counts, priced, split
 from headrace.experiments.distribution.results import Curve, MovedJoin, Ran, Recovered
 from headrace.planners.distribution.problem import Problem, Table
+from headrace.planners.distribution.rules import History
 from headrace.planners.distribution.solve import distribute
 from headrace.planners.distribution.usage import usage
 from headrace.service.distribution_bench import Ground, Moment, Running, Seen
@@ -33,7 +36,7 @@ from headrace.service.distribution_jobs import (
     pieces_by_join,
     pieces_by_site,
 )
-from headrace.service.distribution_moves import Mover, back_and_forth, wanted_moves
+from headrace.service.distribution_moves import Moved, Mover, back_and_forth, wanted_moves
 
 SETTLE, MOST_SETTLE = 6.0, 30.0
 """Seconds that are not counted, after all jobs have caught up, and in all."""
@@ -44,8 +47,11 @@ MOVED_WINDOW, RECOVERED_WINDOW = 20.0, 4.0
 """Seconds. At the high rate of the second, ten seconds of rows would not fit the memory of a server."""
 GOOD, BAD = "good", "bad"
 POLICY = "pays"
-TRIES = 5
-"""Rates, at most, until the good placement keeps up."""
+ROUNDS = 4
+"""In which the policy is asked, at most: what a job of a full site takes is only seen roughly, and a service
+asks again, too."""
+TRIES = 6
+"""Rates, at most, until the good placement keeps up and has room."""
 _MOST_TOLD = 300
 
 
@@ -229,17 +235,21 @@ def recovered(ground: Ground, setting: Setting, prices: Prices) -> Iterator[Reco
 
 
 def kept_up(run: Callable[[float], Recovered], rate: float) -> Recovered:
-    """The first run at a rate with which it keeps up, or the last one. Prices are fitted to runs at the
-    paper's rate: where that is little for a machine, they say nothing exact of one that is much. So rates are
-    tried from that of the prices downwards."""
+    """The first run at a rate with which it keeps up and has room, or the last one. Prices are fitted to runs
+    at the paper's rate: where that is little for a machine, they say nothing exact of one that is much. So
+    rates are tried from that of the prices downwards."""
     tried: list[float] = []
     while True:
         found = run(rate)
         tried.append(rate)
         slower = max(STREAM_RATE, round(rate * min(0.8, 0.9 * found.part)))
-        if not found.seconds or found.keeps_up or slower >= rate or len(tried) == TRIES:
+        if not found.seconds or _is_enough(found) or slower >= rate or len(tried) == TRIES:
             return replace(found, tried=tuple(tried[:-1]))
         rate = slower
+
+
+def _is_enough(found: Recovered) -> bool:
+    return found.keeps_up and found.has_room
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,16 +279,24 @@ def _recovered(ground: Ground, setting: Setting, jobs: Problem, start: _Start, p
 
 def _watched(running: Running, setting: Setting, jobs: Problem, start: _Start, policy: str) -> Recovered:
     running.settle(SETTLE, MOST_SETTLE)
-    looks: list[Seen] = []
-    for seconds in LOOK:
-        looks.append(running.watch(seconds))
-        if all(looks[-1].batches.values()):
-            break
-    asked = looks[-1].moments[-1].at - looks[0].moments[0].at
-    told = Mover(running).move_all(wanted_moves(jobs, running, looks[-1], policy)) if policy != OFF else []
-    settle = running.watch(SETTLE)
+    looks, told, rounds = [_look(running)], list[Moved](), 0
+    asked = looks[0].moments[-1].at - looks[0].moments[0].at
+    if policy != OFF:
+        mover, history = Mover(running), History()
+        while rounds < ROUNDS:
+            targets, history = wanted_moves(jobs, running, looks[-1], policy, history)
+            if not targets:
+                break
+            told += mover.move_all(targets)
+            looks += [running.watch(SETTLE), _look(running)]
+            rounds += 1
+    began = time.monotonic()
+    while told and not running.in_time() and time.monotonic() - began < MOST_WAITED:
+        looks.append(running.watch(SETTLE))
+    waited = time.monotonic() - began
+    looks.append(running.watch(SETTLE))
     last = running.watch(setting.recovered_seconds)
-    every = tuple(moment for seen in (*looks, settle, last) for moment in seen.moments)
+    every = tuple(moment for seen in (*looks, last) for moment in seen.moments)
     return Recovered(
         start.name,
         policy,
@@ -293,4 +311,15 @@ def _watched(running: Running, setting: Setting, jobs: Problem, start: _Start, p
         round(asked, 2),
         tuple(round(one.pause, 2) for one in told if one.pause is not None),
         "; ".join(one.reason for one in told if one.reason)[:_MOST_TOLD],
+        rounds=rounds,
+        waited=round(waited, 1),
     )
+
+
+def _look(running: Running) -> Seen:
+    """All that was seen in the last of so many seconds, or of more, until every job has ended a batch."""
+    for seconds in LOOK:
+        seen = running.watch(seconds)
+        if all(seen.batches.values()):
+            break
+    return seen

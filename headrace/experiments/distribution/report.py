@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.experiments.distribution.cases import JOINS, LABELS
+from headrace.experiments.distribution.cases import JOINS, LABELS, MOST_WAITED
 from headrace.experiments.distribution.plots import PREFIX
 from headrace.experiments.distribution.prices import STRETCHED
-from headrace.experiments.distribution.results import KEEPS_UP, Results
+from headrace.experiments.distribution.results import KEEPS_UP, ROOM, Results
 from headrace.experiments.distribution.tables import Run, Tables
 from headrace.experiments.judged import Bar, Claim, bars_table, claims_table, reasons, statement
 from headrace.experiments.shown import TextTable, pictures, section
@@ -108,9 +108,11 @@ def _recovered(tables: Tables) -> TextTable:
             one.policy,
             f"{one.rate:,.0f}",
             f"{one.rows_out:,}",
-            f"{one.rows_out / one.seconds:,.0f}" if one.seconds else "-",
+            f"{one.speed:,.0f}" if one.seconds else "-",
             f"{one.part:.0%}" if one.wanted_out else "-",
             str(one.moves),
+            str(one.rounds),
+            f"{one.waited:.0f}" if one.moves else "",
             " ".join(f"{pause:.1f}" for pause in one.pauses),
             " ".join(f"{cpu / one.seconds:.2f}" for cpu in one.cpu) if one.seconds else "-",
             one.problem.splitlines()[0][:80] if one.problem else "",
@@ -119,14 +121,17 @@ def _recovered(tables: Tables) -> TextTable:
     )
     columns = (
         "placement", "policy", "rows/s of a stream", "rows out", "rows/s", "of wanted", "jobs moved",
-        "pauses, s", "cores by site", "problem",
+        "rounds", "then waited, s", "pauses, s", "cores by site", "problem",
     )  # fmt: skip
     tried = [f"{rate:,.0f}" for one in tables.recovered for rate in one.tried]
     note = (
         "20 operators, a job for each join, two sites with a core each, windows of 4 s; `bad`: all jobs at "
         "one. The rate is one at which all together take 1.5 cores by the prices, or a lower one at which "
-        f"the good placement gives {KEEPS_UP:.0%} of what is wanted (too high: {', '.join(tried) or '-'}). "
-        "Counted after the moves; more than what is wanted comes out where what was held up does, too."
+        f"the good placement gives {KEEPS_UP:.0%} of what is wanted and takes at most {ROOM:.0%} of both "
+        f"cores (too high: {', '.join(tried) or '-'}). The policy is asked again after its moves until it "
+        "wants none. "
+        "Rows are counted by the clock, when all jobs have caught up with what was held up, which is waited "
+        f"for ({MOST_WAITED:.0f} s at most); where they have not, more than what is wanted can come out."
     )
     return TextTable("Measured: a bad placement put right", columns, rows, note, left=2)
 

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from headrace.errors import UserError
 from headrace.experiments import kept
 from headrace.experiments.distribution.prices import Prices
+from headrace.planners.distribution.rules import Rules
 
 EXPERIMENT = "distribution"
 FORM = 1
 KEEPS_UP = 0.9
 """A placement that gives so much of what should come out keeps up: a batch may end after the last look."""
+ROOM = Rules().full
+"""Of the cores of all sites: the room that the policy wants. Without it, what was held up stays so."""
 
 Curve = tuple[tuple[float, float], ...]
 """Seconds, and what there was by then."""
@@ -146,7 +149,16 @@ class Recovered:
     pauses: tuple[float, ...] = ()
     problem: str = ""
     tried: tuple[float, ...] = ()
-    """Higher rates, at which it did not keep up."""
+    """Higher rates, at which it did not keep up or had no room left."""
+    rounds: int = 0
+    """In which the policy moved something."""
+    waited: float = 0.0
+    """Seconds after the last move until every job had caught up, or as long as was waited for that."""
+
+    @property
+    def speed(self) -> float:
+        """Result rows a second, by the clock."""
+        return self.rows_out / self.seconds if self.seconds else 0.0
 
     @property
     def part(self) -> float:
@@ -156,6 +168,11 @@ class Recovered:
     @property
     def keeps_up(self) -> bool:
         return self.part >= KEEPS_UP
+
+    @property
+    def has_room(self) -> bool:
+        """All sites together are no fuller than the policy wants each: else no placement could catch up."""
+        return sum(self.cpu) <= ROOM * self.seconds * len(self.cpu)
 
 
 AnyRow = Priced | Placed | Rebalanced | Ran | MovedJoin | Recovered

@@ -78,7 +78,7 @@ def test_each_bar_is_missed_by_what_is_below_it() -> None:
     worse, _ = judged(changed(Rebalanced, after=0.89))
     assert not any(bar.met for text, bar in worse.items() if text.startswith("Model, ours at"))
     text = "Measured: the same on two sites of a core each, from everything at one"
-    same, _ = judged(changed(Recovered, curve=((0.0, 0.0), (10.0, 700.0))))
+    same, _ = judged(changed(Recovered, rows_out=700, wanted_out=750.0))
     assert same[text].here.startswith("100.0% (without moving 100.0%)") and not same[text].met
     behind, _ = judged(changed(Recovered, wanted_out=2000.0))
     assert behind[text].here.startswith("95.0%") and not behind[text].met
@@ -87,6 +87,19 @@ def test_each_bar_is_missed_by_what_is_below_it() -> None:
     ours = "operators: ours has no more connections than grouping, and a lower highest load"
     assert not even[f"20 {ours}"].met
     assert even[f"5 {ours}"].met, "a chain of equal operators cannot be better"
+
+
+def test_what_came_out_is_counted_by_the_clock_however_few_batches_it_came_in() -> None:
+    """A job that gives much in two batches and then stands still once looked like the fastest."""
+    made = results()
+    burst = ((0.0, 0.0), (1.0, 10.0), (2.0, 200.0), (3.0, 400.0), (10.0, 400.0))
+    rows = [
+        replace(r, rows_out=400, curve=burst) if isinstance(r, Recovered) and r.policy == "pays" else r
+        for r in made.rows
+    ]
+    told, _ = judged(Results(tuple(rows), made.made))
+    bar = told["Measured: the same on two sites of a core each, from everything at one"]
+    assert (bar.met, bar.here) == (False, "40.0% (without moving 60.0%), 2 jobs moved")
 
 
 def test_ours_may_have_no_connection_more_than_grouping() -> None:

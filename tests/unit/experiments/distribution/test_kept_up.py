@@ -27,6 +27,18 @@ def test_the_rate_is_lowered_until_it_keeps_up(first: float, most: float) -> Non
     assert found.rate > most / 2, "not further than needed"
 
 
+def test_the_rate_is_lowered_until_there_is_room_to_catch_up() -> None:
+    asked: list[float] = []
+
+    def full(rate: float) -> Recovered:
+        """A tenth of both cores for every ten rows a second; it always keeps up."""
+        return replace(at_most(1e9, asked, rate), cpu=(rate / 10, rate / 10))
+
+    found = kept_up(full, 120.0)
+    assert found.has_room and found.rate <= 80.0 and found.keeps_up
+    assert all(rate > 80.0 for rate in found.tried) and len(found.tried) == len(asked) - 1 > 0
+
+
 def test_one_that_never_keeps_up_is_told_as_it_is() -> None:
     asked: list[float] = []
     found = kept_up(lambda rate: at_most(0.3 * rate, asked, rate), 1e6)
