@@ -43,6 +43,7 @@ from headrace.service.sites import Up, checker, down, up
 from tests.moves_load import JOBS, Feeder, Load
 
 _REPLY_SECONDS = 600.0
+_LATE_SECONDS = 0.5
 _UNDISTURBED = 0.02
 """Of the processors' time, what others may take in an undisturbed move, its rehearsal included."""
 
@@ -242,12 +243,12 @@ class Check:
         if told is None and kill is None:
             result.problems.append(f"the manager ended by itself, moving {job} to {target}")
         if kill is not None:
-            # Some come after the answer.
-            time.sleep(float(str(kill["delay"])))
-        dead = [*revive(self.folder), *(["manager"] if manager.ended() else [])]
-        if kill is not None and dead:
+            # Some come after the answer, and one that is late would be taken for that of the next move.
+            time.sleep(float(str(kill["delay"])) + _LATE_SECONDS)
+        sites, ended = revive(self.folder), manager.ended()
+        if kill is not None and (ended if kill["who"] == "manager" else sites):
             result.kills[str(kill["who"])] = result.kills.get(str(kill["who"]), 0) + 1
-        if "manager" in dead:
+        if ended:
             manager.start()
         if kill is None and told is not None and not told["moved"]:
             result.problems.append(f"{job} was not moved to {target}: {told}")
